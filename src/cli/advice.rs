@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_is_known_by_its_documents() {
+    fn a_zarr_store_is_recognized_by_its_metadata() {
         let directory = tempfile::tempdir().unwrap();
         assert!(!is_zarr(directory.path()));
         std::fs::write(directory.path().join(".zgroup"), "{}").unwrap();

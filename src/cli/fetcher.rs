@@ -199,7 +199,7 @@ mod tests {
     /// Neighbours of a named file and files in /etc are not readable. A named credentials file is
     /// opened by another process.
     #[test]
-    fn nothing_is_read_but_what_is_named() {
+    fn only_named_files_are_readable() {
         let directory = tempfile::tempdir().unwrap();
         let [key, beside] = ["key", "beside"].map(|name| directory.path().join(name));
         let profile = "[default]\naws_access_key_id = a\naws_secret_access_key = b\n";

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_below_localhost_stands_for_the_usual_loopback_alone() {
+    fn names_below_localhost_replace_only_standard_loopback_addresses() {
         let at = |text: &str| BoundAddress::Network(text.parse().unwrap());
         for (listening, program, browser) in [
             ("127.0.0.1:80", "127.0.0.1:80", Some("n.localhost:80")),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_its_owners_and_goes_at_the_end() {
+    fn only_the_owner_can_use_the_socket_which_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         let listen = ListenAddress::Unix(path.clone());

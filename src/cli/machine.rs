@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_has_a_file_of_its_own() {
+    fn cgroup_version_1_uses_another_file() {
         let groups = "9:name=systemd:/x\n4:cpu,memory:/pod/own\n0::/\n";
         let own = ("memory/pod/own/memory.limit_in_bytes", "5000\n");
         let top = ("memory/memory.limit_in_bytes", "9223372036854771712\n");

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_begins_anew() {
+    fn a_full_cache_file_is_cleared() {
         let home = tempfile::tempdir().unwrap();
         let place = home.path().join(PLACE);
         let length = |file: &File| file.metadata().unwrap().len();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_were_used_longest_ago_go_first() {
+    fn the_least_recently_used_files_are_deleted_first() {
         let home = tempfile::tempdir().unwrap();
         let [old, middle, new] = [1, 2, 3].map(|number| home.path().join(digits(number)));
         write_cache_file(&old, KEPT, 100, 300);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn such_files_have_a_bound_and_empty_ones_go() {
+    fn the_number_of_cache_files_is_limited() {
         let home = tempfile::tempdir().unwrap();
         let at = |number| home.path().join(digits(number));
         for number in 0..5 {
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_made_here_is_not_deleted() {
+    fn foreign_files_are_not_deleted() {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
         write_cache_file(&at("results-2024.nc"), KEPT, 50, 900);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_no_directory_of_such_files() {
+    fn a_linked_cache_directory_is_not_used() {
         let home = tempfile::tempdir().unwrap();
         let data = home.path().join("data");
         DirBuilder::new().mode(0o700).create(&data).unwrap();
@@ -377,14 +377,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_was_named_has_one_of_our_name() {
+    fn the_disk_cache_contains_a_directory_for_scans() {
         let home = tempfile::tempdir().unwrap();
         let place = cache_path(&Location::Path(home.path().into()), Some(home.path()));
         assert!(place.unwrap().starts_with(home.path().join("h5fs-joined")));
     }
 
     #[test]
-    fn a_file_of_others_is_not_taken() {
+    fn a_file_of_another_user_is_not_used() {
         let home = tempfile::tempdir().unwrap();
         let place = home.path().join(PLACE);
         let used = open(Some(&place)).unwrap();

@@ -122,7 +122,7 @@ fn rows() -> Vec<(&'static str, &'static str)> {
 }
 
 #[test]
-fn the_document_states_each_bound_once_and_as_it_is() {
+fn the_document_states_each_limit_once() {
     let rows = rows();
     let names: BTreeSet<_> = rows.iter().map(|(name, _)| *name).collect();
     assert_eq!(names.len(), rows.len(), "a bound is stated twice");

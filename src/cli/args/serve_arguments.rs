@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused() {
+    fn contradictory_arguments_are_rejected() {
         let usual = ListenAddress::default;
         assert_eq!(serve(&["a.h5"], usual(), false), Ok(()));
         assert_eq!(serve(&["x/a.h5", "x/b.h5"], usual(), false), Ok(()));

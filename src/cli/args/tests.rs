@@ -75,7 +75,7 @@ fn the_first_word_selects_a_subcommand() {
 }
 
 #[test]
-fn options_may_stand_anywhere_and_flags_win() {
+fn options_may_be_anywhere_and_flags_take_precedence() {
     let mounted = mount(
         Program::Command,
         "data.h5 mnt -o rw,uid=7,dev,suid --uid 8 -f -o umask=077 --cache-size 1G",
@@ -137,7 +137,7 @@ fn an_error_is_one_line() {
 }
 
 #[test]
-fn a_misspelt_option_is_told_with_the_right_one() {
+fn a_misspelt_option_is_reported_with_a_suggestion() {
     for (line, wanted) in [
         ("ls --recursiv a.h5", "'--recursive'"),
         ("a.h5 mnt --foregroud", "'--foreground'"),

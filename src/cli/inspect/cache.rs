@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_reads_well() {
+    fn the_table_is_formatted() {
         let expected = "   1.5 GiB  1994-11-06T08:49:37Z  s3://b/\\u{1b}a.h5\n\
                         \u{20}  4.0 KiB  1994-11-06T08:49:37Z  (unknown)\n\
                         \u{20}  1.5 GiB                        2 sources\n";

@@ -505,7 +505,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_passed_once_however_its_reading_ends() {
+    fn a_file_is_counted_once_even_after_an_error() {
         let ahead = CheckProgress::default();
         ahead.total_bytes.store(140, Ordering::Relaxed);
         let left = |end| UncountedPart {

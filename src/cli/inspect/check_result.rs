@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_reads_well() {
+    fn totals_are_formatted() {
         for (checked, data, line) in [
             (
                 checked(1, 0, 0, 0),
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_as_they_were_written() {
+    fn messages_are_parsed_unchanged() {
         let fault = |kind, path: &[u8], reason: &str| {
             CheckMessage::Fault(CheckFault {
                 kind,

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_as_ls_writes_them() {
+    fn modes_are_formatted_as_in_ls() {
         let stat = Stat {
             ino: 1,
             kind: FileKind::Directory,
@@ -150,7 +150,7 @@ mod tests {
 
     /// The expected texts are the output of `ls -h` and `numfmt --to=iec --round=up`.
     #[test]
-    fn sizes_for_people() {
+    fn sizes_are_human_readable() {
         for (bytes, text) in [
             (0, "0"),
             (1023, "1023"),

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sum_reads_well() {
+    fn totals_are_formatted() {
         assert_eq!(total_line(1, 0), "1 source, 0 with errors");
         assert_eq!(total_line(3, 1), "3 sources, 1 with errors");
     }

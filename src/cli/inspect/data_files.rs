@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn data_files_come_in_the_order_of_their_names() {
+    fn data_files_are_sorted_by_name() {
         let directory = tempfile::tempdir().unwrap();
         let top = directory.path();
         std::fs::create_dir(top.join("sub")).unwrap();

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_and_files_of_it() {
+    fn a_directory_with_a_pattern_is_split() {
         let home = tempfile::tempdir().unwrap();
         let word = |text: &str| home.path().join(text);
         std::fs::create_dir(word("a")).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_files_that_are_one() {
+    fn joined_paths_are_recognized() {
         for is in [".h5fs/joined", "/.h5fs/joined/v", ".h5fs/joined[*]/v"] {
             assert!(is_joined_path(is.as_ref()), "{is}");
         }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_of_files_that_are_one() {
+    fn joined_document_paths_are_found() {
         let of = |path: &str, syntax| {
             let options = NdlOptions {
                 syntax,

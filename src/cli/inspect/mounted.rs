@@ -461,7 +461,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_as_lines_and_as_json() {
+    fn facts_are_formatted_as_lines_and_json() {
         let facts = [
             MountFact::text("source", b"/a \"b\"\n"),
             MountFact::new("errors", "12"),
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn no_mount_is_a_line_of_headings() {
+    fn an_empty_table_has_a_heading() {
         assert_eq!(
             format_table(&[]),
             "MOUNT POINT  SOURCE  STATE  PID  SECONDS  MEMORY  ERRORS\n"

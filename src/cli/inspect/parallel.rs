@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_comes_in_parts() {
+    fn an_endless_line_is_split() {
         let long = "x".repeat(limits::REPORT_BYTES + 1);
         let read: Vec<_> = split_lines(long.as_bytes())
             .map(|line| line.len())

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_exits_has_gone() {
+    fn an_exiting_thread_counts_as_ended() {
         let stat = |flags: u64| format!("7 (a) b) R 1 7 7 0 -1 {flags} 94 0 0 0");
         assert!(is_exiting(&stat(0x40_0104)) && !is_exiting(&stat(0x40_0100)));
         assert!(!is_exiting("7 (a") && !is_exiting(""));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_killed_has_gone() {
+    fn a_killed_thread_counts_as_ended() {
         let of = |own: &str, shared: &str| format!("Name:\tx\nSigPnd:\t{own}\nShdPnd:\t{shared}\n");
         let none = "0000000000000000";
         assert!(!is_killed(&of(none, none)));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_is_answered_as_long_as_it_makes_sense() {
+    fn invalid_queries_end_the_supervision() {
         let (mut worker, supervisor) = UnixStream::pair().unwrap();
         let leash = Arc::new(SupervisionSocket::new(supervisor));
         let other = Arc::clone(&leash);

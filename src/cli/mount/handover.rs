@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leads_to_the_fetcher_is_on_the_leash() {
+    fn the_fetcher_connection_is_sent_over_the_supervision_socket() {
         let (mut other, socket) = UnixStream::pair().unwrap();
         let ends = FetcherConnection {
             socket: socket.into(),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_is_handed_on() {
+    fn no_secret_variable_is_passed_on() {
         let mut command = Command::new("true");
         remove_secret_variables(&mut command);
         let removed: Vec<_> = command

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_is_given_up_after_so_many_seconds_without_an_answer() {
+    fn an_unanswered_mount_is_abandoned_after_the_limit() {
         let mut unanswered = UnansweredTime::default();
         assert!(!unanswered.is_waiting() && !unanswered.count_second(|| false));
         unanswered.start();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_runs_waits_for_no_disk() {
+    fn a_running_thread_does_not_wait_for_a_disk() {
         assert_eq!(thread_state(Path::new("/proc/thread-self")), Some('R'));
         assert_eq!(thread_state(Path::new("/nowhere")), None);
         assert!(!waits_for_disk(u32::MAX));

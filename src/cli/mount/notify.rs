@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_of_sockets_hear_of_it() {
+    fn both_socket_types_are_notified() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         let name = format!("@h5fs-test-{}", std::process::id());

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_read() {
+    fn sent_reports_are_read() {
         let reports = [
             Report::Mounted,
             Report::warning(Path::new("a.h5"), "a.h5: cut off"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn each_comes_once_and_in_its_turn() {
+    fn reports_are_accepted_once_and_in_order() {
         for (lines, good) in [
             (&b"ready\n"[..], 0),
             (b"mounted\nmounted\n", 1),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_read_as_far_as_a_bound() {
+    fn an_endless_line_is_read_up_to_a_limit() {
         let mut sent = 0_usize;
         let flood = std::iter::repeat_with(|| {
             sent += 1;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_worker_says_has_no_power_over_a_terminal() {
+    fn worker_text_cannot_control_a_terminal() {
         let report = read("failed a\x1b[2J\u{202e}\\n\n".as_bytes()).0;
         let shown = Report::Failed("a\\u{1b}[2J\\u{202e}\\n".to_owned());
         assert_eq!(report, [shown]);

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_of_the_help_are_those_of_the_settings() {
+    fn the_documented_defaults_equal_the_settings() {
         let none = RemoteSettings::default();
         let told = |word: &str, value: String| {
             let option = OPTIONS.iter().find(|option| option.word == word);

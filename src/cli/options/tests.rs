@@ -10,7 +10,7 @@ fn settings(text: &str) -> Settings {
 }
 
 #[test]
-fn the_defaults_of_the_help_are_those_of_the_settings() {
+fn the_documented_defaults_equal_the_settings() {
     let told = OPTIONS.iter().filter_map(|option| {
         let mut settings = Settings::default();
         option.apply(&mut settings, Some(option.default?)).ok()?;
@@ -34,7 +34,7 @@ fn the_document_has_every_option() {
 }
 
 #[test]
-fn every_choice_is_taken() {
+fn every_choice_is_accepted() {
     for name in ["external", "verify", "sandbox"] {
         let choices = choices(name);
         assert!(choices.len() > 1, "{name}");
@@ -74,7 +74,7 @@ fn every_word_of_mount_is_accepted() {
 }
 
 #[test]
-fn every_word_of_our_own() {
+fn every_own_word_is_accepted() {
     let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,open_files=5,\
                direct_io,external=any,verify=on,sandbox=off,force,strict,partial,noviews,noforget,run_as=7,log_file=/a\\,b,\
                fsname=data,noexec,nosymfollow,context=\"s:c0,c1\"";
@@ -123,7 +123,7 @@ fn the_last_word_wins() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_words_are_named() {
     for (text, named) in [
         ("ro,bogus", "bogus"),
         ("context", "context"),

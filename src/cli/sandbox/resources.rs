@@ -101,7 +101,7 @@ mod tests {
     use h5fs_reader::array::CacheSize;
 
     #[test]
-    fn what_is_promised_fits_in() {
+    fn the_memory_limit_includes_all_budgets() {
         let options = Options {
             cache_size: CacheSize::from(1 << 30),
             threads: 2,

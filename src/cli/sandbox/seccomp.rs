@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_come_by_the_one_socket() {
+    fn clients_are_accepted_only_on_the_listening_socket() {
         let may_call = |clients, call, arguments: &[u64]| {
             let mut all = [0; 6];
             all[..arguments.len()].copy_from_slice(arguments);
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_the_process_own_and_no_code() {
+    fn memory_is_private_and_not_executable() {
         use libc::{MAP_ANONYMOUS, MAP_GROWSDOWN, MAP_HUGETLB, MAP_PRIVATE, MAP_SHARED};
         use libc::{PROT_EXEC, PROT_READ, PROT_WRITE};
         let written = flags(&[PROT_READ, PROT_WRITE]);
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_alone_are_started() {
+    fn only_threads_can_be_started() {
         let clone = |flags| is_permitted(FileAccess::Landlocked, libc::SYS_clone, &[flags]);
         // The flags that glibc and musl pass to `clone`.
         assert!(clone(0x003d_0f00) && clone(0x007d_0f00));
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_opened_for_reading_if_at_all() {
+    fn files_are_opened_only_for_reading() {
         let open =
             |files, how: &[i32]| is_permitted(files, libc::SYS_openat, &[-100, 1, flags(how)]);
         let read = [libc::O_RDONLY, libc::O_CLOEXEC, libc::O_NONBLOCK];
@@ -518,7 +518,7 @@ mod tests {
 
     /// Landlock does not restrict these calls.
     #[test]
-    fn a_path_is_looked_at_only_where_files_are_opened() {
+    fn paths_are_queried_only_if_files_can_be_opened() {
         let by_path = [
             libc::SYS_getxattr,
             libc::SYS_readlinkat,
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_is_not_turned_against_others() {
+    fn open_files_cannot_signal_other_processes() {
         let control =
             |command: i32| is_permitted(FileAccess::None, libc::SYS_fcntl, &[3, command.into()]);
         assert!(control(libc::F_DUPFD_CLOEXEC));
@@ -576,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_takes_is_not_left() {
+    fn unneeded_system_calls_are_forbidden() {
         for call in [
             libc::SYS_ioctl, // on a terminal, TIOCSTI would inject input
             libc::SYS_socket,

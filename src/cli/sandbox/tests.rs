@@ -28,7 +28,7 @@ fn file_at(path: &Path) -> ShownSource<'_> {
 }
 
 #[test]
-fn what_can_be_read_follows_the_policy() {
+fn readable_files_follow_the_policy() {
     let source = Path::new("/data/run/a.h5");
     let seen = |point: &str, external| {
         let point = Path::new(point).to_path_buf();
@@ -108,7 +108,7 @@ pub(in crate::cli) fn shut_in_by(
 }
 
 #[test]
-fn files_are_read_in_the_directory_alone() {
+fn only_files_in_the_directory_are_readable() {
     let directory = files();
     let (inside, outside) = (
         directory.path().join("inside"),
@@ -194,7 +194,7 @@ fn a_file_that_is_handed_over_is_read_and_never_written() {
 }
 
 #[test]
-fn nothing_is_started_and_nobody_is_spoken_to() {
+fn no_process_is_started_and_no_socket_is_reached() {
     let directory = files();
     let top = directory.path();
     let listener = UnixDatagram::bind(top.join("inside/log")).unwrap();
@@ -225,7 +225,7 @@ fn nothing_is_started_and_nobody_is_spoken_to() {
 
 /// Locks that would block other processes are refused.
 #[test]
-fn no_lock_is_held_but_the_one_of_readers() {
+fn only_shared_locks_are_permitted() {
     let directory = files();
     let file = directory.path().join("inside/file");
     let open = || {
@@ -262,7 +262,7 @@ fn no_lock_is_held_but_the_one_of_readers() {
 }
 
 #[test]
-fn what_reading_takes_is_left() {
+fn calls_needed_for_reading_are_permitted() {
     let directory = files();
     let top = directory.path();
     shut_in(&ReachableFiles::Beneath(Some(&top.join("inside"))), || {
@@ -336,7 +336,7 @@ fn memory_and_threads_are_bounded() {
 
 /// The fetcher reaches its ports, its files and its cache only.
 #[test]
-fn the_network_is_reached_at_the_ports_that_are_named() {
+fn only_named_ports_are_reachable() {
     let directory = files();
     let top = directory.path();
     fs::create_dir(top.join("cache")).unwrap();

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_harmless_and_have_a_bound() {
+    fn lines_are_escaped_and_limited() {
         let long = vec![b'x'; limits::REPORT_BYTES + 1];
         let input = [b"a\x1b[2J\n\n".as_slice(), &long].concat();
         let mut lines = Vec::new();

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_go_to_the_file_that_stands_there() {
+    fn lines_go_to_the_file_at_the_path() {
         let directory = tempfile::tempdir().unwrap();
         let (path, old) = (directory.path().join("log"), directory.path().join("old"));
         let mut log = LogFile::open(&path).unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_its_place_is_not_followed() {
+    fn a_link_in_place_of_the_log_is_not_followed() {
         let directory = tempfile::tempdir().unwrap();
         let (path, victim) = (
             directory.path().join("log"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_stays_what_it_is() {
+    fn a_device_is_never_replaced() {
         let log = LogFile::open(Path::new("/dev/null")).unwrap();
         assert_eq!(log.path_state(), LogPathState::Same);
     }

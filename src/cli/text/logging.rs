@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn early_lines_have_a_bound_and_an_end() {
+    fn early_lines_are_limited() {
         let early = EarlyLog(Arc::new(Mutex::new(Some(Vec::new()))));
         let keep = || {
             let mut line = Record::builder();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_no_levels_are_found() {
+    fn invalid_log_levels_are_found() {
         for known in [
             "",
             "off",
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_rationed_and_the_rest_is_counted() {
+    fn lines_are_limited_and_dropped_lines_are_counted() {
         let start = Instant::now();
         let mut ration = LineBudget::new(start);
         let passed = (0..150).filter(|_| ration.admit(start).is_some()).count();

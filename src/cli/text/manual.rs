@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_once() {
+    fn each_option_is_listed_once() {
         let page = text(program_page(args::definition()));
         for option in [
             "external",
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_stand_in_their_order() {
+    fn sections_are_in_order() {
         let page = text(program_page(args::definition()));
         let sections = page.lines().filter_map(|line| line.strip_prefix(".SH "));
         let sections: Vec<&str> = sections.map(|name| name.trim_matches('"')).collect();

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_reaches_the_terminal_raw() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("plain ü 数"), "plain ü 数");
         assert_eq!(printable("a\nb\x1b[2J"), "a\\nb\\u{1b}[2J");
         assert_eq!(printable("gnp\u{202e}exe"), "gnp\\u{202e}exe");

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_reads_well() {
+    fn the_progress_line_is_formatted() {
         let second = Duration::from_secs(2);
         let done = |objects, bytes| CompletedWork { objects, bytes };
         assert_eq!(format_counts(done(600, 0), second), "600 objects, 300/s");

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_meant_as_a_url_is_no_path() {
+    fn unsupported_urls_are_rejected() {
         for (text, wanted) in [
             ("gcs://bucket/key", "gcs://"),
             ("gs:bucket/key", "gs:"),

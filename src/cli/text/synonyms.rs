@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_told_from_names_of_files() {
+    fn command_words_are_distinguished_from_file_names() {
         for word in ["info", "dump", "ls-files"] {
             assert!(looks_like_command(Path::new(word)), "{word}");
         }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_programs_are_understood_or_answered() {
+    fn synonyms_are_translated_or_explained() {
         for (line, wanted) in [
             ("help", "--help"),
             ("help ls", "ls --help"),

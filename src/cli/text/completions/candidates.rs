@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_with_a_cache_is_named_before_its_directory() {
+    fn cache_actions_are_completed_before_the_directory() {
         let acts = ["list", "trim", "clear"].map(str::to_owned).to_vec();
         assert_eq!(completions(&["cache", ""]), (acts, false));
         assert_eq!(
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_o() {
+    fn words_of_mount_options_are_completed() {
         let one = |word: &str| (vec![word.to_owned()], false);
         assert_eq!(
             completions(&["a.h5", "mnt", "-o", "allow"]),

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_as_bash_cuts_them() {
+    fn words_split_by_bash_are_joined() {
         for (pieces, words, left_out) in [
             (
                 &["ls", "--sandbox", "=", "o"][..],
