@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_that_are_in_no_calendar() {
+    fn nonexistent_dates_are_rejected() {
         assert_eq!(Standard.day_number(date(1582, 10, 10)), None);
         assert_eq!(Standard.day_number(date(1900, 2, 29)), None);
         assert_eq!(NoLeap.day_number(date(2000, 2, 29)), None);

@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_marks_that_do_not_count() {
+    fn unrepresentable_bounds_and_missing_values_are_ignored() {
         let attributes = PackingAttributes {
             missing: vec![ExactNumber::Real(f64::NAN)],
             valid_min: Some(ExactNumber::Real(0.5)),
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_that_is_no_number_makes_all_numbers_so() {
+    fn a_nan_scale_makes_all_numbers_nan() {
         let attributes = PackingAttributes {
             scale_factor: double(f64::NAN),
             ..PackingAttributes::default()

@@ -573,7 +573,7 @@ mod tests {
 
     /// Each `N` creates a value, and pushes it onto the stack.
     #[test]
-    fn the_values_of_a_pickle_have_a_bound() {
+    fn the_number_of_pickle_values_is_limited() {
         let nothing = |count: usize| Pickle::read(&[vec![b'N'; count], vec![b'.']].concat());
         assert!(nothing(limits::PICKLE_VALUES / 2).is_some());
         assert!(nothing(limits::PICKLE_VALUES / 2 + 1).is_none());
@@ -584,7 +584,7 @@ mod tests {
 
     /// Each `h\x00a` appends the same value to the list again.
     #[test]
-    fn the_places_of_a_pickle_have_a_bound() {
+    fn the_number_of_pickle_items_is_limited() {
         let list = |count| [b"\x80\x02]Nq\x00a", &b"h\x00a".repeat(count)[..], b"."].concat();
         let read = |count| Pickle::read(&list(count));
         assert!(read(limits::PICKLE_PLACES - 1).is_some());
@@ -593,7 +593,7 @@ mod tests {
 
     /// `cos\nsystem\n(S'true'\ntR.` would run a command in Python.
     #[test]
-    fn nothing_is_called() {
+    fn functions_in_pickles_are_not_called() {
         let pickle = Pickle::read(b"cos\nsystem\n(S'true'\ntR.").unwrap();
         let Some(PickleValue::Object { callable, .. }) = pickle.get(pickle.root_value()) else {
             panic!("no object");
@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_pickles_are_none() {
+    fn damaged_pickles_are_rejected() {
         let hostile: &[&[u8]] = &[
             b"",
             b".",

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_times() {
+    fn invalid_reference_times_are_rejected() {
         for text in [
             "",
             "today",

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_of_another_length_stays_whole() {
+    fn a_scale_of_another_length_is_not_cut() {
         let selector = Selector::parse(b"[-1]").unwrap();
         let positions = selector.positions(&[9, 4, 7], 0).unwrap();
         let whole = part("[:]").node;
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_about_dimensions_keep_those_that_remain() {
+    fn attributes_keep_elements_of_remaining_dimensions() {
         let list = "_Netcdf4Coordinates";
         assert_eq!(elements(&part("[1:]"), list), Some(vec![10, 11, 12]));
         assert_eq!(elements(&part("[:,2]"), list), Some(vec![10, 12]));

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_type_can_hold() {
+    fn can_hold_checks_exact_representation() {
         let byte = StoredType::new(&int(1)).unwrap();
         assert!(
             byte.can_hold(ExactNumber::Integer(-128)) && byte.can_hold(ExactNumber::Real(127.0))
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn types_that_are_not_computed_with() {
+    fn unsupported_types_are_rejected() {
         assert!(StoredType::new(&int(16)).is_none());
         assert!(StoredType::new(&type_of(1, Class::Bool)).is_none());
         let base = Box::new(int(2));

@@ -354,7 +354,7 @@ mod tests {
 
     /// Expected: `cftime.num2date(…).isoformat()`.
     #[test]
-    fn as_cftime_has_them() {
+    fn times_are_formatted_as_in_cftime() {
         assert_eq!(days(0.0, "1850-01-01", "standard"), "1850-01-01T00:00:00");
         assert_eq!(days(59.5, "2001-01-01", "noleap"), "2001-03-01T12:00:00");
         assert_eq!(days(59.0, "2000-01-01", "360_day"), "2000-02-30T00:00:00");
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_times() {
+    fn nan_and_infinity_are_not_times() {
         let seconds = units("s since 1970-1-1", "standard").unwrap();
         assert_eq!(
             seconds.convert_to_ticks(ExactNumber::Real(f64::NAN)),

@@ -345,7 +345,7 @@ mod tests {
     use h5fs_reader::testing::{int, member, type_of};
 
     #[test]
-    fn pointers_say_which_file_they_are_of() {
+    fn pointers_are_prefixed_with_their_file() {
         let (padding, charset) = (StringPadding::NullTerminated, Charset::Utf8);
         let text = type_of(16, Class::VariableString { padding, charset });
         // Two bytes of padding separate the fields.
@@ -370,7 +370,7 @@ mod tests {
     /// In the merged list `a x y z`, the names `x z` have the codes 1 and 3, and -1 stays missing.
     /// The second field is copied.
     #[test]
-    fn codes_become_those_of_the_merged_list() {
+    fn codes_are_renumbered_for_the_merged_list() {
         let byte = Datatype::integer(1, true, ByteOrder::Little);
         let wide = Datatype::integer(2, true, ByteOrder::Big);
         let codes = FieldCopy {
@@ -399,14 +399,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_a_later_file_are_moved_and_none_leads_into_another_file() {
+    fn row_numbers_are_offset_and_stay_in_their_file() {
         let moved = Renumbering::Offset { by: 7, most: 2 };
         assert_eq!(moved.renumber(2).unwrap(), 9);
         assert!(moved.renumber(3).is_err() && moved.renumber(-1).is_err());
     }
 
     #[test]
-    fn a_short_text_is_filled_up_with_the_byte_of_its_padding() {
+    fn a_short_text_is_padded() {
         let mut element = *b"......";
         Recoding::PadText(b' ').recode(b"ab", &mut element).unwrap();
         assert_eq!(&element, b"ab    ");
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_part_of_the_joined_file() {
+    fn references_and_nested_pointers_are_not_joined() {
         use h5fs_reader::model::datatype::ReferenceKind;
         let reference = type_of(8, Class::Reference(ReferenceKind::Object));
         assert!(has_references(&reference) && add_pointer_prefixes(&reference).is_none());

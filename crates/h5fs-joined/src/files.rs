@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_of_a_file_has_its_name() {
+    fn each_row_contains_its_file_name() {
         let source = RepeatedFileName {
             name: Path::from(&b"a.h5"[..]),
             rows: 3,

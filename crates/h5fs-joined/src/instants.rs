@@ -165,7 +165,7 @@ mod tests {
 
     /// The expected values were calculated by hand: 271 764 hours are 11 323.5 days.
     #[test]
-    fn the_coarsest_unit_in_which_all_are_whole() {
+    fn the_coarsest_unit_keeps_all_times_integers() {
         let days = units("days since 2001-01-01", "standard");
         let noon = to_nanoseconds(&days, ExactNumber::Real(0.5))
             .unwrap()
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn calendars_that_are_one() {
+    fn equivalent_calendars_have_a_common_name() {
         let all = [
             units("d since 2000-1-1", "gregorian"),
             units("d since 2000-1-1", "proleptic_gregorian"),

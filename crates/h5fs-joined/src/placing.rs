@@ -528,14 +528,14 @@ mod tests {
     }
 
     #[test]
-    fn coordinates_that_were_rounded_are_shared() {
+    fn rounded_coordinates_are_shared() {
         let shown = join_along_x(&[&[0.0, 1.0], &[0.0, 1.0005]]);
         assert_eq!(shown.numbers("x"), [0.0, 1.0]);
         assert_eq!(shown.dims("v"), [2, 2]);
     }
 
     #[test]
-    fn blocks_that_overlap_are_kept_and_reported() {
+    fn overlapping_blocks_are_kept_and_reported() {
         let shown = join_along_x(&[&[0.0, 1.0, 2.0], &[2.0, 3.0]]);
         assert_eq!(shown.numbers("x"), [0.0, 1.0, 2.0, 2.0, 3.0]);
         assert_eq!(shown.reported_reason("x"), "b.nc and a.nc overlap");
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_coordinate_files_follow_their_names() {
+    fn files_without_coordinates_are_joined_in_name_order() {
         let file = |values: &[i32]| {
             TestFile::new().with_unlimited_variable(
                 "v",
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_tell_files_at_one_place_apart() {
+    fn directories_distinguish_files_at_the_same_position() {
         let file = |n: f64| {
             TestFile::new()
                 .with_variable("x", &[("x", 2)], f64s(&[0.0, 1.0]), &[])

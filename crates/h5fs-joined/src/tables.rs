@@ -302,7 +302,7 @@ mod tests {
 
     /// Tests codes without categories, categories without codes, and a group that lacks an array.
     #[test]
-    fn what_means_nothing_without_an_absent_array_is_absent() {
+    fn arrays_that_depend_on_an_omitted_array_are_omitted() {
         let whole = |relation| ConventionRules {
             whole: Some(path("ct")),
             relation,

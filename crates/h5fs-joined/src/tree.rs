@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_the_same_dimensions_are_one_group_and_others_have_their_own() {
+    fn kinds_share_the_root_group_only_with_equal_dimensions() {
         let files = |other| {
             vec![
                 ("a.nc", file_with_series("a", 0.0)),
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_share_a_variable_with_a_third_are_of_its_kind() {
+    fn a_chain_of_shared_variables_is_one_kind() {
         let both =
             file_with_series("a", 2.0).with_variable("b", &[("time", 2)], f64s(&[2.0, 3.0]), &[]);
         let shown = join_files(vec![
@@ -735,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scalar_stands_for_no_other_kind_of_one_tree() {
+    fn differing_scalars_of_kinds_are_omitted() {
         let mut parts = [
             part(
                 "",

@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_lacks_is_fill_there() {
+    fn missing_variables_are_filled() {
         let mark = [("_FillValue", number(i16s(&[-9])))];
         let shown = join_three_files(|file, n| match n {
             1 => file,
@@ -681,7 +681,7 @@ mod tests {
 
     /// The expected values are the ones that netCDF4 reads from the first file.
     #[test]
-    fn a_variable_shorter_than_its_dimension_is_filled_as_netcdf_fills_it() {
+    fn a_short_variable_is_padded_as_in_netcdf() {
         let file = |first: f64, own: &dyn Fn(TestFile) -> TestFile| {
             let times = f64s(&[first, first + 1.0]);
             own(TestFile::new()
@@ -708,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_coordinate_in_some_files_only_is_absent() {
+    fn a_coordinate_of_only_some_files_is_omitted() {
         let shown = join_three_files(|file, n| {
             let dim = if n == 1 { "time" } else { "y" };
             file.with_variable("y", &[(dim, 2)], f64s(&[0.0, 1.0]), &[])

@@ -170,7 +170,7 @@ impl Container for File {
 /// A writer appends to one variable after another. An empty variable, or a variable that is more
 /// than one record short, does not count as incomplete.
 #[test]
-fn a_record_that_was_begun_is_not_shown() {
+fn an_incomplete_record_is_not_shown() {
     assert_eq!(complete_record_count(Some(vec![5, 6, 6, 0])), Some(5));
     assert_eq!(complete_record_count(Some(vec![6, 6])), Some(6));
     assert_eq!(complete_record_count(Some(vec![3, 6])), Some(6));
@@ -183,7 +183,7 @@ fn a_record_that_was_begun_is_not_shown() {
 }
 
 #[test]
-fn a_variable_that_cannot_be_read_may_be_the_longest() {
+fn an_unreadable_variable_is_an_error() {
     let damaged = || {
         let mut file = File::with_users(&[[3, 0], [4, 0]]);
         file.variable(4, &[5], &[SCALE]);
@@ -204,7 +204,7 @@ fn a_variable_that_cannot_be_read_may_be_the_longest() {
 }
 
 #[test]
-fn what_is_no_variable_over_the_dimension_is_passed_over() {
+fn objects_that_do_not_use_the_scale_are_skipped() {
     let mut file = File::with_users(&[[0, 0], [DANGLING, 0], [3, 0], [4, 0], [5, 0], [6, 2]]);
     file.nodes
         .insert(NodeId::for_test(3), node(3, NodeKind::Group));
@@ -219,7 +219,7 @@ fn what_is_no_variable_over_the_dimension_is_passed_over() {
 }
 
 #[test]
-fn one_dimension_of_each_variable_is_looked_at_once() {
+fn each_variable_is_examined_once_in_one_dimension() {
     let mut file = File::with_users(&[[3, 1]; 1000]);
     // The scale of the other dimension cannot be read.
     file.variable(3, &[9, 5], &[UNREADABLE, SCALE]);
@@ -230,7 +230,7 @@ fn one_dimension_of_each_variable_is_looked_at_once() {
 }
 
 #[test]
-fn the_variables_that_a_scale_lists_have_a_bound() {
+fn the_number_of_listed_variables_is_limited() {
     let listed = |count| File::with_users(&vec![[0, 0]; count]).length(SCALE, &[]);
     assert_eq!(listed(limits::MARKS), Ok(2));
     assert!(matches!(
@@ -240,7 +240,7 @@ fn the_variables_that_a_scale_lists_have_a_bound() {
 }
 
 #[test]
-fn the_variables_that_a_request_looks_at_are_charged_to_it() {
+fn examined_variables_are_charged_to_the_request() {
     let mut file = File::with_users(&[[3, 0]]);
     file.variable(3, &[9], &[SCALE]);
     let (_, padded) = file.padded(&[]);
@@ -253,7 +253,7 @@ fn the_variables_that_a_request_looks_at_are_charged_to_it() {
 /// Expected: the values that netCDF4-python reads after the two stored numbers of a variable of
 /// each type, in a file without fill values.
 #[test]
-fn what_has_no_fill_value_has_that_of_netcdf() {
+fn a_missing_fill_value_is_replaced_by_the_netcdf_default() {
     use h5fs_reader::model::datatype::ByteOrder;
     let of = |datatype: Datatype| {
         let array = Array {

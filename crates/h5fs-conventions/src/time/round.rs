@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_that_people_would_mark() {
+    fn round_times_are_natural_dates() {
         assert_eq!(days(0.0, 3652.0), ["2000", "2002", "2004", "2006", "2008"]);
         assert_eq!(
             days(0.0, 365.0),

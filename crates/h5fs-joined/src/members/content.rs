@@ -337,7 +337,7 @@ mod tests {
     /// An index may repeat a value, but never decreases, and its last value is the number of
     /// entries.
     #[test]
-    fn an_index_that_decreases_or_ends_elsewhere_is_unsound() {
+    fn an_invalid_index_is_detected() {
         let byte = Datatype::integer(1, false, ByteOrder::Little);
         let is_sound = |elements: &[u8], entries, begins| {
             let mut check = IndexCheck {

@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scalar_that_is_not_the_same_in_all_is_named() {
+    fn differing_scalars_are_reported() {
         let mut own = common(&[("unit", "K"), ("serial", "1"), ("mission", "X")]);
         own.retain_equal(&common(&[("unit", "K"), ("serial", "2"), ("mission", "X")]));
         own.retain_equal(&common(&[("unit", "K"), ("serial", "1"), ("lamp", "on")]));
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_that_differ_are_named_up_to_a_bound() {
+    fn the_number_of_reported_scalars_is_limited() {
         let names: Vec<String> = (0..2 * limits::JOINED_SCALARS)
             .map(|number| number.to_string())
             .collect();

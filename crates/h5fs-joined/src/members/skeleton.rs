@@ -282,7 +282,7 @@ mod tests {
 
     /// pandas stores the names of all columns as a term of the table.
     #[test]
-    fn what_a_convention_says_has_a_weight() {
+    fn convention_rules_are_weighed() {
         let long = "x".repeat(1000);
         let path = || Path::from(long.as_bytes());
         let terms = ConventionRules {

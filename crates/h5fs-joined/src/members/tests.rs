@@ -27,7 +27,7 @@ fn collect_scans(scans: impl Iterator<Item = MemberScan>) -> ScanResults<'static
 }
 
 #[test]
-fn files_that_differ_have_a_bound() {
+fn the_number_of_skeletons_is_limited() {
     let differ =
         |count| collect_scans((0..count).map(|n: usize| scan_of(n.to_string(), Vec::new())));
     assert!(differ(limits::JOINED_SKELETONS).failure.is_none());
@@ -36,7 +36,7 @@ fn files_that_differ_have_a_bound() {
 }
 
 #[test]
-fn what_is_kept_has_a_bound_and_equal_elements_count_once() {
+fn scan_memory_is_limited_and_equal_elements_count_once() {
     const MIB: usize = 1 << 20;
     let files = limits::JOINED_BYTES as usize / MIB + 1;
     let of = |first: &dyn Fn(usize) -> u8| {
@@ -120,7 +120,7 @@ fn members_of(engine: &Arc<Engine>, names: Names) -> Result<Members> {
 }
 
 #[test]
-fn arrays_in_memory_have_a_bound_together() {
+fn the_memory_of_joined_arrays_is_limited() {
     let engine = Engine::new(CacheSize::from(1 << 20), 1);
     let names = Names {
         weight: 10,
@@ -132,7 +132,7 @@ fn arrays_in_memory_have_a_bound_together() {
 }
 
 #[test]
-fn a_member_that_a_server_refuses_is_left_out_only_of_a_part() {
+fn a_refused_member_is_omitted_only_from_partial_results() {
     let denied = Error::from_cause(Cause::System(Errno::EACCES as i32), "a.nc");
     let failed = Error::from_cause(Cause::Unavailable, "a.nc: 503");
     let damaged = Error::corrupt("a.nc", None);
@@ -157,7 +157,7 @@ fn a_member_that_a_server_refuses_is_left_out_only_of_a_part() {
 }
 
 #[test]
-fn files_have_a_bound() {
+fn the_number_of_files_is_limited() {
     let engine = Engine::new(CacheSize::from(1 << 20), 1);
     let of = |count| {
         let names = vec![Path::default(); count];

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_group_shows_what_is_in_it() {
+    fn a_link_to_a_group_shows_its_content() {
         let grouped = |first| file(first).with_variable("g/u", &[("", 1)], i32s(&[first]), &[]);
         let one = grouped(0)
             .link("h", LinkTarget::Soft(b"/g".to_vec()))
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_makes_its_name_absent() {
+    fn a_dangling_link_is_omitted() {
         for target in [
             LinkTarget::Soft(b"/none".to_vec()),
             LinkTarget::Soft(b"/w".to_vec()),
@@ -362,7 +362,7 @@ mod tests {
     /// Checks that an object is omitted if its path has more than `PATH_LINKS` names, because it
     /// could be listed but not opened.
     #[test]
-    fn a_path_may_have_as_many_names_as_are_followed() {
+    fn the_number_of_names_in_a_path_is_limited() {
         let path = |names: usize| vec!["g"; names].join("/").into_bytes();
         assert!(!is_too_deep(b""));
         assert!(!is_too_deep(&path(256)));
@@ -394,7 +394,7 @@ mod tests {
 
     /// The texts themselves are in another file than the member.
     #[test]
-    fn texts_of_another_file_are_absent() {
+    fn texts_in_another_file_are_omitted() {
         let (padding, charset) = (StringPadding::NullTerminated, Charset::Utf8);
         let texts = TestElements {
             datatype: Datatype {

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_and_range_differ_where_values_fall() {
+    fn first_and_last_differ_from_min_and_max_if_values_descend() {
         let falling = CoordinateValues::Integers(vec![5, 3, 1]);
         let (five, one) = (OrderedValue::Integer(5), OrderedValue::Integer(1));
         assert_eq!(falling.first_and_last(), Some((five.clone(), one.clone())));

@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_differ_between_their_common_ends() {
+    fn common_affixes_of_names_are_removed() {
         let of = |names: &[&str]| {
             let stems: Vec<&[u8]> = names
                 .iter()
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_scalar_times_leave_the_names_to_tell_files_apart() {
+    fn equal_scalar_times_are_distinguished_by_file_name() {
         let shown = join_images(&[6, 6], &[&[], &[]]);
         assert_eq!(shown.names(), ["file", "time", "v", "x"]);
         assert_eq!(shown.numbers("time"), [6.0]);

@@ -175,7 +175,7 @@ mod tests {
     /// The arrays `indptr` of three matrices with 2, 0 and 3 rows: 3, 1 and 4 elements become 1 + 2
     /// + 0 + 3.
     #[test]
-    fn later_blocks_of_a_cut_dimension_lack_their_first_element() {
+    fn later_blocks_omit_their_first_element() {
         let dim = JoinedDimension::new_omitting_first(&Path::from(&b"indptr"[..]), &[3, 1, 4]);
         assert_eq!(dim.block_starts, [0, 3, 3, 6]);
         assert_eq!([0, 1, 2].map(|block| dim.omitted_count(block)), [0, 1, 1]);

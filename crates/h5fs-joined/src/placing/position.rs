@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn falling_blocks_fall_and_overlaps_are_found() {
+    fn descending_blocks_and_overlaps_are_detected() {
         let summaries = [summarize(4, 0, 5), summarize(9, 5, 5)];
         let blocks = order_by_coordinate(&summaries, |_, _| Ok(false)).unwrap();
         assert_eq!(

@@ -313,7 +313,7 @@ mod tests {
     /// There are more files with the same block than the permitted number of overlapping parts of
     /// an array.
     #[test]
-    fn what_is_equal_at_one_place_is_shown_once() {
+    fn equal_elements_of_one_block_are_shown_once() {
         let shown = join_tiles(20, |file, time, x| {
             file.with_variable("area", &[("x", 2)], f64s(&[x, 7.0]), &[])
                 .with_unlimited_variable("flag", &[("time", 1)], f64s(&[time]), &[])
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_at_one_place_is_absent() {
+    fn differing_elements_of_one_block_are_omitted() {
         let shown = join_tiles(2, |file, time, x| {
             file.with_variable("area", &[("x", 2)], f64s(&[x + time, 7.0]), &[])
                 .with_unlimited_variable("flag", &[("time", 1)], f64s(&[time + x]), &[])
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_compared_at_one_place() {
+    fn bounds_of_one_block_are_compared() {
         let shown = |error: f64| {
             join_tiles(3, |file, time, x| {
                 let edges = [time, time + 1.0 + if x > 0.0 { error } else { 0.0 }];
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_other_types_are_not_taken_for_equal() {
+    fn numbers_of_different_types_are_not_equal() {
         let shown = join_tiles(2, |file, time, _| {
             let area = if time > 0.0 {
                 i32s(&[1, 2])
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_large_is_reported_as_not_compared() {
+    fn large_arrays_are_reported_as_not_compared() {
         let shown = join_tiles(2, |file, time, x| {
             let area = vec![x + time; 20_000];
             file.with_variable("area", &[("x", 2), ("z", 10_000)], f64s(&area), &[])

@@ -532,7 +532,7 @@ mod tests {
 
     /// Checks that 40 files with 40 different structures have 40 renumberings in memory, not 1600.
     #[test]
-    fn numbers_of_files_are_in_memory_once_however_many_structures_they_have() {
+    fn renumberings_are_shared_between_skeletons() {
         let (one, many) = (
             join_cells(|_| "n".to_owned()),
             join_cells(|number| format!("n{number}")),
@@ -565,7 +565,7 @@ mod tests {
 
     /// Checks that a signed byte holds codes up to 127, and an unsigned byte offsets up to 255.
     #[test]
-    fn numbers_get_a_type_that_holds_the_joined_ones() {
+    fn the_integer_type_holds_all_joined_numbers() {
         let int = |size, signed| Datatype::integer(size, signed, ByteOrder::Big);
         assert_eq!(integer_type_for(&int(1, true), 127), Some(int(1, true)));
         assert_eq!(integer_type_for(&int(1, true), 128), Some(int(2, true)));

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_packed_alike_stay_packed() {
+    fn equally_packed_numbers_stay_packed() {
         let marks = [("scale_factor", number(f64s(&[0.5])))];
         let shown = join_two_files((i16s(&[1, 2]), &marks), (i16s(&[3, 4]), &marks));
         assert_eq!(shown.numbers("v"), [1.0, 2.0, 3.0, 4.0]);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_packed_otherwise_are_decoded() {
+    fn differently_packed_numbers_are_decoded() {
         let half = [("scale_factor", number(f64s(&[0.5])))];
         let offset = [
             ("add_offset", number(f64s(&[100.0]))),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn types_that_differ_become_the_smallest_that_holds_both() {
+    fn differing_types_become_the_smallest_common_type() {
         let shown = join_two_files((i16s(&[1, 2]), &[]), (i32s(&[3, 4]), &[]));
         assert_eq!(
             (shown.numbers("v"), shown.datatype("v").size),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_something_else_are_absent() {
+    fn numbers_with_different_meanings_are_omitted() {
         let marks = |name: &'static str, value: &str| [(name, text(value))];
         for (name, one, other, reason) in [
             (

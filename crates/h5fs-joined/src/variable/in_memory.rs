@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_lies_among_others() {
+    fn a_block_is_written_at_its_offset() {
         let mut out = block(12, 1);
         out.write_block(&[4, 3], &[2, 1], &[2, 2], &[1, 2, 3, 4]);
         assert_eq!(out.elements, [0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 3, 4]);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_member_has_is_nan() {
+    fn elements_without_a_member_are_nan() {
         let mut out = block(2, 4);
         out.write_elements(1, &1.5_f32.to_le_bytes());
         let single = Datatype::ieee(4, ByteOrder::Little);

@@ -242,7 +242,7 @@ mod tests {
     /// The expected list is the result of `pandas.api.types.union_categoricals` for `a b` and `x b
     /// z`.
     #[test]
-    fn categories_are_merged_in_the_order_in_which_they_are_met() {
+    fn categories_are_merged_in_order_of_first_occurrence() {
         let mut merged = NumberedNames::default();
         assert_eq!(merged.add_names(vec![b"a", b"b"])[..], [0, 1]);
         assert_eq!(merged.add_names(vec![b"x", b"b", b"z"])[..], [2, 1, 3]);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lack_what_fills_them_up() {
+    fn names_are_split_without_padding() {
         let texts = text_type(3);
         assert_eq!(split_names(&texts, b"a\0\0b c", 2), [&b"a"[..], b"b c"]);
         let record = Class::Compound(vec![

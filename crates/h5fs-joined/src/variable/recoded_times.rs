@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_another_reference_move_their_coordinate() {
+    fn bounds_with_another_reference_time_are_recoded() {
         let since = [("units", text("days since 2000-01-02"))];
         let shown = join_files(vec![
             (
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_with_a_missing_time_are_absent_where_they_must_be_recoded() {
+    fn bounds_with_a_missing_time_are_omitted_if_recoded() {
         let since = [("units", text("days since 2000-01-02"))];
         let shown = join_files(vec![
             (

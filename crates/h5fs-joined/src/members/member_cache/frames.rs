@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_behind_damage_are_found() {
+    fn frames_after_damage_are_found() {
         let head = of_chance();
         let all: [&[u8]; 3] = [b"first", b"", b"the last h5fsscan one"];
         let (mut file, mut begins) = (Vec::new(), Vec::new());
@@ -184,7 +184,7 @@ mod tests {
 
     /// The content of a member may look like frames of another file.
     #[test]
-    fn no_frame_is_found_within_a_content() {
+    fn no_frame_is_found_inside_content() {
         let head = of_chance();
         let (other, _) = CacheHeader::parse(b"h5fsscan0123456789abcdef0123456789abcdef").unwrap();
         let mut forged = Vec::new();
@@ -198,7 +198,7 @@ mod tests {
 
     /// Each of these frames has a length that extends to the end of the file.
     #[test]
-    fn what_is_hashed_has_a_bound() {
+    fn the_number_of_hashed_bytes_is_limited() {
         let head = of_chance();
         let mut file = Vec::new();
         for left in (0..10_000_u32).rev() {
