@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_stands_once_for_all_mounts() {
+    fn a_family_is_written_once_for_all_mounts() {
         let first = figures(
             "a\"b\\\n",
             Some("/m"),
@@ -330,7 +330,7 @@ h5fs_errors_total{source=\"c\",kind=\"corrupt\"} 2
     }
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else() {
+    fn only_written_samples_are_parsed() {
         let written = [("up", "", 1), ("errors_total", "io", 3), ("inodes", "", 9)];
         let figures = figures("a\"} 5", Some("kind=\"x\""), &written);
         let read = parse_samples(&prometheus_text(&[figures]));
@@ -358,7 +358,7 @@ h5fs_errors_total{source=\"c\",kind=\"corrupt\"} 2
     }
 
     #[test]
-    fn families_have_names_of_their_own() {
+    fn families_have_unique_names() {
         for (number, family) in FAMILIES.iter().enumerate() {
             let is_same = |other: &MetricFamily| {
                 other.name == family.name

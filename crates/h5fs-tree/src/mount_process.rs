@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn allocated_memory_is_resident_once_it_is_written() {
+    fn allocated_memory_is_resident_after_writing() {
         let process = MountProcess::open();
         let before = process.resident_bytes().unwrap();
         let taken = vec![1_u8; 64 << 20];

@@ -153,7 +153,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn shows_what_posix_cannot_hold() {
+    fn names_forbidden_by_posix_are_escaped() {
         let shown = |name: &[u8]| String::from_utf8(escape(name, false)).unwrap();
         assert_eq!(shown(b"a/b"), "a%2Fb");
         assert_eq!(shown(b"a\0"), "a%00");
@@ -203,7 +203,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_shown_name_leads_back(name in names(), at_root: bool) {
+        fn shown_names_can_be_reversed(name in names(), at_root: bool) {
             let shown = escape(&name, at_root);
             prop_assert!(!shown.is_empty() && shown.len() <= 255);
             prop_assert!(!shown.contains(&b'/') && !shown.contains(&0));

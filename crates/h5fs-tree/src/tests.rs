@@ -117,7 +117,7 @@ fn options_change_owner_and_mode() {
 }
 
 #[test]
-fn a_group_is_a_directory_in_one_place() {
+fn a_group_is_a_directory_at_one_path() {
     // A ring: /b/a, /b/a/b, and the root again. The shortest path is a group's directory.
     let mut fake = FakeContainer::new();
     fake.add_group(800, 2);
@@ -141,7 +141,7 @@ fn a_group_is_a_directory_in_one_place() {
 }
 
 #[test]
-fn where_a_link_count_lies_the_first_name_wins() {
+fn with_a_wrong_link_count_the_first_name_is_canonical() {
     let mut fake = FakeContainer::new();
     fake.add_group(800, 1);
     fake.add_group(1600, 1);
@@ -206,7 +206,7 @@ fn symbolic_links_resolve_inside() {
 }
 
 #[test]
-fn damage_stays_where_it_is() {
+fn damage_affects_only_its_object() {
     let mut fake = FakeContainer::new();
     fake.add_group(800, 1);
     fake.add_bytes(1600, 1, b"x");
@@ -271,7 +271,7 @@ fn damage_stays_where_it_is() {
 
 /// Lists a group and a dataset that fail once, in a listing that the kernel would cache.
 #[test]
-fn what_cannot_be_read_now_is_listed_anew() {
+fn temporarily_unreadable_objects_are_listed_again() {
     let mut fake = FakeContainer::new();
     fake.add_group(800, 1);
     fake.add_bytes(1600, 1, b"x");
@@ -353,7 +353,7 @@ fn what_cannot_be_read_now_is_listed_anew() {
 /// Objects that cannot be read because the request is postponed are not listed as damaged; the next
 /// attempt reads them.
 #[test]
-fn a_request_that_is_put_off_tells_of_no_object_that_it_could_not_read() {
+fn a_postponed_request_reports_no_unread_object() {
     let mut fake = FakeContainer::new();
     for (id, name) in [(800, "a"), (801, "b"), (802, "c")] {
         fake.add_bytes(id, 1, b"data");
@@ -396,7 +396,7 @@ fn a_request_that_is_put_off_tells_of_no_object_that_it_could_not_read() {
 }
 
 #[test]
-fn no_request_looks_at_more_than_it_may() {
+fn the_work_of_a_request_is_limited() {
     let mut fake = FakeContainer::new();
     fake.add_bytes(1600, 1, b"x");
     fake.add_hard_link(ROOT, "x", 1600);
@@ -414,7 +414,7 @@ fn no_request_looks_at_more_than_it_may() {
 }
 
 #[test]
-fn listings_go_on_at_any_cookie() {
+fn listings_continue_at_any_cookie() {
     let mut fake = FakeContainer::new();
     for number in 0..40_u64 {
         fake.add_bytes(800 + number, 1, b"x");
@@ -457,7 +457,7 @@ fn listings_go_on_at_any_cookie() {
 }
 
 #[test]
-fn what_stands_behind_a_lost_link_is_listed_once() {
+fn entries_after_a_removed_link_are_listed_once() {
     let mut fake = FakeContainer::new();
     fake.add_bytes(800, 1, b"x");
     for name in ["a", "lost", "b", "c"] {
@@ -468,7 +468,7 @@ fn what_stands_behind_a_lost_link_is_listed_once() {
 }
 
 #[test]
-fn hostile_names_are_found_again() {
+fn hostile_names_can_be_looked_up() {
     let long = [b'n'; 300];
     let hostile: [&[u8]; 10] = [
         b"", b".", b"..", b"a/b", b"a\0", b"%2F", b"%", b".h5fs", b"\xff\n", &long,
@@ -543,7 +543,7 @@ fn extended_attributes_fit_the_kernel() {
 }
 
 #[test]
-fn holes_are_only_what_reads_as_zeros() {
+fn holes_contain_only_zeros() {
     let mut fake = FakeContainer::new();
     fake.add_array(800, 1, byte_type(), 1 << 40, Ok(Storage::Fill));
     fake.add_bytes(1600, 1, b"data");
@@ -568,7 +568,7 @@ fn holes_are_only_what_reads_as_zeros() {
 
 /// However often the source changes, only one of its states is in memory, whatever is open.
 #[test]
-fn states_that_are_over_leave_nothing_in_memory() {
+fn old_states_are_removed_from_memory() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("source.asdf");
     let write = |change: u64| {

@@ -129,7 +129,7 @@ fn read(view: &impl View, cancel: &CancelToken) -> Result<Bytes> {
 }
 
 #[test]
-fn texts_of_elements_end_with_their_request() {
+fn cancelling_a_request_ends_its_text() {
     let dims = [COUNT / 4, 4];
     let values = |content| CountedFile::of_units(csv(elements(content, &dims), None));
     ends_with_its_second_read(COUNT, values, read);
@@ -140,7 +140,7 @@ fn texts_of_elements_end_with_their_request() {
 }
 
 #[test]
-fn texts_of_masked_elements_end_with_their_request() {
+fn cancelling_a_request_ends_a_text_of_masked_elements() {
     let mask = |content| CountedFile::of_units(csv(zeros(), masked(content)));
     ends_with_its_second_read(COUNT / 4, mask, read);
     let mask = |content| CountedFile::of_units(json(zeros(), masked(content)));
@@ -148,7 +148,7 @@ fn texts_of_masked_elements_end_with_their_request() {
 }
 
 #[test]
-fn counts_of_texts_end_with_their_request() {
+fn cancelling_a_request_ends_the_counting_of_a_text() {
     let count = |table: &CsvTable, cancel: &CancelToken| {
         let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
         TextLengthIndex::measure(table, &Engine::new(0, 1), &effort)

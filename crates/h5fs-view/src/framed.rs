@@ -129,7 +129,7 @@ mod tests {
     use crate::text_files::text::InMemoryContent;
 
     #[test]
-    fn any_range_of_it_is_that_of_the_whole() {
+    fn any_range_equals_its_part_of_the_whole() {
         let content = Box::new(InMemoryContent::new(b"elements".to_vec()));
         let framed = FramedFile::new(b"head".to_vec(), content, 8, 8).unwrap();
         let whole = b"headelements\0\0\0\0";
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_at_most_63_bits_of_bytes() {
+    fn file_lengths_are_limited_to_63_bits() {
         assert_eq!(length(10, 0, 2880), Ok(2880));
         assert_eq!(length(2880, 1, 2880), Ok(5760));
         assert!(length(1, i64::MAX.unsigned_abs(), 1).is_err());

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_as_the_dimensions_are() {
+    fn lists_are_nested_by_dimension() {
         assert_eq!(json(&int(1), None, &[]), "null\n");
         assert_eq!(json(&int(1), Some(&[]), &[5]), "5\n");
         assert_eq!(json(&int(1), Some(&[3]), &[1, 2, 3]), "[1, 2, 3]\n");
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_null() {
+    fn nan_is_null() {
         let double = Datatype::ieee(8, ByteOrder::Little);
         let numbers = [1.5, f64::NAN, f64::NEG_INFINITY].map(f64::to_le_bytes);
         let text = json(&double, Some(&[3]), numbers.as_flattened());
@@ -363,7 +363,7 @@ mod tests {
 
     /// The measured length equals the written length, and both stop at the same element.
     #[test]
-    fn numbers_are_measured_as_they_are_written() {
+    fn measured_lengths_equal_written_lengths() {
         let numbers = [0.5, f64::NAN, f64::INFINITY, -1e300, 123_456.0, -0.0].map(f64::to_le_bytes);
         let bytes = numbers.as_flattened().repeat(40);
         let double = Datatype::ieee(8, ByteOrder::Little);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_with_parts_has_a_line() {
+    fn each_compound_element_has_a_line() {
         let sequence = type_of(1, Class::VariableLength(Box::new(int(1))));
         let record = type_of(1, Class::Compound(vec![member("v", 0, sequence)]));
         let expected = "[{\"v\": [7, 8]},\n {\"v\": []}]\n";

@@ -145,7 +145,7 @@ mod tests {
     /// Expected: the headers that `numpy.lib.format.write_array_header_1_0` and its successors
     /// write.
     #[test]
-    fn headers() {
+    fn headers_equal_those_of_numpy() {
         let single = Datatype::ieee(4, ByteOrder::Big);
         let expected = "{'descr': '>f4', 'fortran_order': False, 'shape': (3, 4), }";
         assert_eq!(text(&single, &[3, 4]), (128, [1, 0], expected.to_owned()));

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_follows_from_the_numbers_on_its_way() {
+    fn a_path_follows_from_the_entry_numbers() {
         let entries = KnownEntries::default();
         let sub = entries.add_lookup(b"sub", properties(ROOT));
         let file = entries.add_lookup(b"run 1.h5", properties(sub));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_entries_and_of_inodes_within_do_not_meet() {
+    fn entry_and_member_inode_numbers_are_disjoint() {
         for local in [1, 96, 1 << 62, u64::MAX] {
             let within = member_inode_number(entry_inode_number(ROOT, b"a"), local);
             assert!(

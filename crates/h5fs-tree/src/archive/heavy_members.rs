@@ -158,7 +158,7 @@ mod tests {
     const HALF: u64 = limits::HEAVY_AT_WORK / 2;
 
     #[test]
-    fn heavy_members_at_work_are_within_the_bound() {
+    fn the_weight_of_busy_heavy_members_is_limited() {
         let heavy = HeavyMembers::default();
         let (now, most) = (AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_keeps_its_place_for_a_while_and_no_longer() {
+    fn a_member_is_readmitted_until_another_takes_its_memory() {
         let heavy = HeavyMembers::default();
         drop(begin(&heavy, 1, 2 * HALF));
         assert!(heavy.begin_if_admitted(1));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn one_alone_may_be_larger() {
+    fn a_single_member_may_exceed_the_limit() {
         let heavy = HeavyMembers::default();
         assert!(begin(&heavy, 1, 3 * HALF).is_some());
     }

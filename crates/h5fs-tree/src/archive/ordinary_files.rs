@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_kept_for_the_state_that_it_was_read_in() {
+    fn cached_content_belongs_to_one_file_state() {
         let files = OrdinaryFiles::default();
         // The directory `/usr` has not changed for a long time.
         let old = state("/usr");

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_leads_back_to_one_name() {
+    fn shown_names_map_back_to_real_names() {
         let pairs: [(&[u8], &[u8]); 4] = [
             (b".h5fs", b"%2Eh5fs"),
             (b"%2Eh5fs", b"%252Eh5fs"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_leads_where_it_led() {
+    fn links_keep_their_targets() {
         let text = |path: &str, text: &str| {
             let text = link_text(Path::new("/top"), (Path::new(path), false), Path::new(text));
             text.map(|text| String::from_utf8(text).unwrap())

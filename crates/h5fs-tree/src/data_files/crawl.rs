@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_looked_at_once() {
+    fn each_object_is_prefetched_once() {
         let mut fake = FakeContainer::new();
         for group in 1..=10 {
             fake.add_group(group * 1000, 1);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_objects_are_looked_at_than_the_limit() {
+    fn the_number_of_prefetched_objects_is_limited() {
         let mut fake = FakeContainer::new();
         for group in 1..=2 {
             fake.add_group(group * 8, 1);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_never_here_is_given_up() {
+    fn an_object_that_never_arrives_is_abandoned() {
         let mut fake = FakeContainer::new();
         for data in [8, 16] {
             fake.add_bytes(data, 1, b"data");
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_into_is_known_within_the_limit() {
+    fn the_number_of_remembered_groups_is_limited() {
         let mut state = CrawlState::default();
         let node = |number: usize| NodeId::for_test(number as u64 * 8);
         assert!(state.mark_crawled(node(0)) && !state.mark_crawled(node(0)));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_far_is_looked_into_and_no_more_than_the_limit() {
+    fn only_remote_groups_are_prefetched_up_to_a_limit() {
         let crawler = Crawler::default();
         let fake = FakeContainer::new();
         let near: Arc<dyn Container> = Arc::new(fake.clone());

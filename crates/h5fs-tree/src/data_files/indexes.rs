@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_before_it_is_taken() {
+    fn other_indexes_are_evicted_before_building() {
         let all = Arc::default();
         let (first, second) = (FilePathIndex::new(&all), FilePathIndex::new(&all));
         let names = limits::PATH_INDEX_NAMES / 2;

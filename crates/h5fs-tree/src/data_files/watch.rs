@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_while_it_is_opened_is_seen() {
+    fn a_change_during_opening_is_detected() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("source");
         std::fs::write(&path, b"old").unwrap();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_young_is_looked_at_once_more() {
+    fn a_recently_modified_source_is_checked_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("source");
         std::fs::write(&path, b"old").unwrap();

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_closes_a_file_reads_it_no_more() {
+    fn closing_a_file_cancels_its_reads() {
         let readers = Arc::new(ReadRegistry::default());
         let begin = |handle, thread| ReadRegistry::begin_read(&readers, handle, thread);
         let reads = [

@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_is_undone() {
+    fn a_late_reply_is_undone() {
         let forgotten = |node: u64| build_request(FORGET, 0, node, &1_u64.to_ne_bytes());
         let found = answered(0, &entry(77, b"")[..ENTRY]);
         assert_eq!(
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_has_no_type_and_no_attributes() {
+    fn unknown_entries_have_no_type_and_no_attributes() {
         let typed = |node: u64, name: &[u8], kind: u32| {
             let mut entry = entry(node, name);
             entry[ENTRY..ENTRY + 8].copy_from_slice(&9_u64.to_ne_bytes());
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_that_is_cut_ends() {
+    fn a_truncated_listing_ends() {
         let whole = [entry(7, b"one"), entry(9, b"two")].concat();
         for end in 0..whole.len() {
             assert!(listed_entries(&whole[..end]).count() < 2);

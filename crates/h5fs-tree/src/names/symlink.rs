@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_between_directories() {
+    fn relative_paths_between_directories() {
         let way = |from: &[&str], to: &[&str]| relative_link_text(&path(from), &path(to));
         assert_eq!(way(&["a", "b"], &["a", "c"]), b"../c");
         assert_eq!(way(&["a", "b"], &[]), b"../..");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_other_files_lead_nowhere() {
+    fn links_to_other_files_dangle() {
         assert_eq!(text_of_hidden_file(b"a/b.h5", b"/x/y"), b"a/b.h5:/x/y");
         assert_eq!(text_of_hidden_file(b"b.h5", b"x"), b"b.h5:x");
         // A group may be called `b.h5:`, and names with a colon are common outside the mount.

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_counted_once_unless_it_may_be_right_the_next_time() {
+    fn a_text_is_counted_again_only_after_a_transient_error() {
         let passing = Error::from_cause(Cause::Unavailable, "a disk that does not answer");
         assert_eq!(counted(passing), (vec![false, true, true], 2));
         let lasting = Error::corrupt("a unit", None);

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_as_date_writes_them() {
+    fn times_are_formatted_as_by_date() {
         for (seconds, text) in [
             (0, "1970-01-01T00:00:00Z"),
             (951_782_399, "2000-02-28T23:59:59Z"),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_ones_are_kept_and_all_are_counted() {
+    fn the_newest_errors_are_kept_and_all_are_counted() {
         let errors = RecentErrors::default();
         for number in 0..limits::LAST_ERRORS + 3 {
             errors.add(ErrorKind::Io, "/x", &format!("reason {number}"));

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_trees_do_not_meet() {
+    fn inode_numbers_of_trees_are_disjoint() {
         let node = NodeId::for_test(HASH_BIT - 1);
         for tree in [1, FIRST_FILE, TreeNumber::MAX] {
             for generation in [0, 1, 7, u32::MAX] {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn states_of_the_source_have_numbers_of_their_own() {
+    fn inode_numbers_of_source_states_are_disjoint() {
         let far = NodeId::for_test((1 << 32) - 1);
         for tree in [SOURCE, 2, FIRST_FILE] {
             let mut numbers = HashSet::new();

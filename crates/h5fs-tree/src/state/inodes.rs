@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn forgets_files_but_not_where_groups_are() {
+    fn forgotten_groups_keep_their_location() {
         let inodes = Inodes::new();
         inodes.set_generation(1);
         inodes.add_lookup(96, &entry(NodeType::Object, 1, b"data"));
@@ -262,7 +262,7 @@ mod tests {
     /// For each state, adds a thousand groups that the kernel has forgotten, and one that the
     /// kernel knows.
     #[test]
-    fn groups_go_with_their_state_of_the_source() {
+    fn groups_are_removed_with_their_source_state() {
         let inodes = Inodes::new();
         let other = inodes.len();
         for generation in 0..8 {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_go_with_their_tree() {
+    fn groups_are_removed_with_their_tree() {
         let inodes = Inodes::new();
         inodes.set_generation(1);
         for tree in [FIRST_FILE, FIRST_FILE + 1] {

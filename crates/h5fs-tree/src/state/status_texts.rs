@@ -64,7 +64,7 @@ mod tests {
     use h5fs_view::view::View;
 
     #[test]
-    fn a_reader_is_shown_the_text_whose_length_it_was_told() {
+    fn a_reader_gets_the_text_of_the_reported_length() {
         let (status_texts, written) = (StatusTexts::default(), Cell::new(0));
         let write = || {
             written.set(written.get() + 1);

@@ -106,7 +106,7 @@ fn an_object_that_is_replaced_is_not_mixed_with_the_next() {
 }
 
 #[test]
-fn an_object_that_goes_is_stale() {
+fn a_deleted_object_is_stale() {
     let gone = Arc::new(AtomicBool::new(false));
     let is_gone = Arc::clone(&gone);
     let pair = connect_fake_fetcher(
@@ -135,7 +135,7 @@ fn an_object_that_goes_is_stale() {
 }
 
 #[test]
-fn what_cannot_be_opened_has_its_errno() {
+fn an_unreadable_object_has_its_errno() {
     let failures = [
         (FailureKind::NotFound, Errno::ENOENT),
         (FailureKind::Denied, Errno::EACCES),
@@ -154,7 +154,7 @@ fn what_cannot_be_opened_has_its_errno() {
 
 /// Checks that only names below the prefix are requested.
 #[test]
-fn objects_beside_it_are_read_and_no_others() {
+fn only_objects_under_the_prefix_are_read() {
     let cases = [
         ("sub/other.asdf", Some("sub/other.asdf")),
         ("./sub/../other.asdf", Some("other.asdf")),

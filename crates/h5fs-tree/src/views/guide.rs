@@ -187,7 +187,7 @@ mod tests {
 
     /// The guide must contain exactly the names that a directory `.h5fs` may list.
     #[test]
-    fn the_guide_names_what_there_is() {
+    fn the_guide_lists_all_views() {
         let trees = TREES.iter().map(|tree| tree.name);
         let files = ROOT_FILES.iter().map(|file| file.name);
         let names = trees

@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back() {
+    fn store_names_can_be_reversed() {
         for name in [
             "zarr.json",
             "zarr%252Ejson",

@@ -88,7 +88,7 @@ fn an_attribute_is_rendered_once_for_each_state_of_the_source() {
 }
 
 #[test]
-fn directories_stand_in_one_place() {
+fn each_directory_has_one_path() {
     let fs = mounted();
     // In the source's tree, /y is the group's own place, and /z is where a walk finds the dataset
     // first.
@@ -112,7 +112,7 @@ fn directories_stand_in_one_place() {
 }
 
 #[test]
-fn soft_links_lead_on_within_their_tree() {
+fn soft_links_stay_within_their_tree() {
     let fs = mounted();
     assert_eq!(names(&fs, ".h5fs/npy/y"), ["up.npy", "group"]);
     assert_eq!(text(&fs, ".h5fs/npy/y/up.npy"), "../g/@at.npy");
@@ -145,7 +145,7 @@ fn long_names_are_cut_with_their_suffix() {
 }
 
 #[test]
-fn listings_go_on_between_the_views_of_one_link() {
+fn listings_continue_between_the_views_of_one_link() {
     let fs = mounted();
     let directory = fs.resolve(b".h5fs/ndl").unwrap().ino;
     let handle = fs.opendir(directory).unwrap().handle;

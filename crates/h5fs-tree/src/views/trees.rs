@@ -139,7 +139,7 @@ mod tests {
 
     /// Inode numbers are derived from these numbers, which must be the same in the next release.
     #[test]
-    fn each_tree_has_a_number_of_its_own() {
+    fn each_tree_has_a_unique_number() {
         let forms = TREES.iter().flat_map(|tree| tree.forms);
         let of_files: Vec<TreeNumber> = forms.map(|form| form.number).collect();
         let of_trees: Vec<TreeNumber> = TREES.iter().map(|tree| tree.number).collect();

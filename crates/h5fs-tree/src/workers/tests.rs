@@ -75,7 +75,7 @@ fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
 }
 
 #[test]
-fn others_are_answered_while_eight_are_slow() {
+fn requests_are_answered_while_eight_are_slow() {
     let workers = Arc::new(Workers::new(2));
     let slow = taken(&workers);
     let more: Vec<_> = (2..8).map(|object| endless(&workers, object)).collect();
@@ -99,7 +99,7 @@ fn others_are_answered_while_eight_are_slow() {
 
 /// Eight files with ten slow objects each leave slots to other files.
 #[test]
-fn a_file_has_its_share_however_many_of_its_objects_are_slow() {
+fn each_file_has_its_share_of_slots() {
     let workers = Arc::new(Workers::new(2));
     let slow = taken(&workers);
     let of_files = (1000..1080).map(|object| endless_of(&workers, object, Some(object / 10)));
@@ -133,7 +133,7 @@ fn a_file_has_its_share_however_many_of_its_objects_are_slow() {
 }
 
 #[test]
-fn slow_requests_and_their_threads_have_a_bound() {
+fn the_number_of_slow_requests_and_threads_is_limited() {
     let workers = Arc::new(Workers::new(1));
     let slow = taken(&workers);
     let more: Vec<_> = (1..80).map(|object| endless(&workers, object)).collect();
@@ -190,7 +190,7 @@ fn until(is_so: impl Fn() -> bool) {
 /// However many heavy requests wait, only as many as there are threads run; the others stay in the
 /// queue.
 #[test]
-fn heavy_requests_keep_no_other_waiting_however_many_they_are() {
+fn heavy_requests_do_not_delay_others() {
     for many in [8, 24, 100, 1000] {
         let workers = Workers::new(2);
         let (ends, at_work) = heavy(&workers, many);
@@ -214,7 +214,7 @@ fn heavy_requests_keep_no_other_waiting_however_many_they_are() {
 
 /// Unexpectedly slow requests move to heavy slots when others wait.
 #[test]
-fn slow_requests_make_room_for_others() {
+fn slow_requests_are_moved_to_heavy_slots() {
     let workers = Arc::new(Workers::new(1));
     let taken = taken(&workers);
     let (began, has_ended) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
@@ -243,7 +243,7 @@ fn slow_requests_make_room_for_others() {
 }
 
 #[test]
-fn requests_that_wait_are_counted_until_their_askers_go() {
+fn waiting_requests_are_counted_until_their_callers_end() {
     let workers = Arc::new(Workers::with_receiving_thread(1));
     let (_ends, _) = heavy(&workers, 3);
     until(|| workers.waiting_count() == 2);
@@ -280,7 +280,7 @@ fn requests_that_wait_are_counted_until_their_askers_go() {
 }
 
 #[test]
-fn who_has_gone_is_waited_for_no_more() {
+fn requests_of_ended_callers_are_cancelled() {
     let workers = Workers::new(2);
     let (ends, at_work) = heavy(&workers, 50);
     until(|| at_work.load(Ordering::Relaxed) == 2);
@@ -298,7 +298,7 @@ fn who_has_gone_is_waited_for_no_more() {
 }
 
 #[test]
-fn requests_of_one_object_keep_their_order_where_one_is_begun_at_a_time() {
+fn requests_of_one_object_keep_their_order() {
     let workers = Arc::new(Workers::new(1));
     let slow = taken(&workers);
     let (sender, answered) = channel();
@@ -316,7 +316,7 @@ fn requests_of_one_object_keep_their_order_where_one_is_begun_at_a_time() {
 }
 
 #[test]
-fn as_many_as_there_are_threads_are_under_way_and_a_panic_ends_none() {
+fn all_threads_are_used_and_survive_panics() {
     let workers = Workers::new(4);
     let workers = Arc::new(workers);
     let slow = taken(&workers);

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_leaves_numbers_what_they_are() {
+    fn padding_does_not_change_numbers() {
         assert_eq!(padded(&int(1), &[0x80]), "-128");
         assert_eq!(padded(&int(2), &[0xF9, 0xFF]), "-00007");
         assert_eq!(padded(&int(2), &[7, 0]), "000007");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_values_fill_padded_cells() {
+    fn the_longest_values_fit_padded_cells() {
         let long = [i128::MIN, i128::MAX].map(|value| padded(&int(16), &value.to_le_bytes()));
         assert_eq!(long[0], i128::MIN.to_string());
         assert_eq!(long[1], format!("0{}", i128::MAX));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_parts() {
+    fn fields_and_arrays_become_columns() {
         let base = Box::new(int(1));
         let dims = vec![2, 2];
         let matrix = type_of(4, Class::Array { base, dims });
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_types_end() {
+    fn hostile_types_are_rejected() {
         let base = Box::new(int(1));
         let dims = vec![1 << 16, 1 << 16];
         let many = type_of(8, Class::Array { base, dims });

@@ -44,7 +44,7 @@ fn string(size: u32) -> Datatype {
 }
 
 #[test]
-fn rows_by_dimensions() {
+fn the_last_dimension_is_a_row() {
     let bytes = [1, 2, 3, 4, 5, 0x80];
     assert_eq!(csv(&int(1), Some(&[]), &bytes[..1]), "1\n");
     assert_eq!(csv(&int(1), Some(&[2]), &bytes[..2]), "1\n2\n");
@@ -63,7 +63,7 @@ fn rows_by_dimensions() {
 }
 
 #[test]
-fn cells_are_quoted_where_they_must_be() {
+fn cells_are_quoted_only_if_necessary() {
     let cells = |text: &[u8]| csv(&string(3), Some(&[text.len() as u64 / 3]), text);
     assert_eq!(
         cells(b"ab\0a,b\"\"\"a\nb\0\0\0 a\0a b"),
@@ -96,7 +96,7 @@ fn pointers_are_followed() {
 }
 
 #[test]
-fn a_row_of_the_most_columns_is_whole() {
+fn the_number_of_columns_is_limited() {
     let members = |count: u32| {
         let member = |number: u32| member(&format!("m{number}"), number, int(1));
         type_of(count, Class::Compound((0..count).map(member).collect()))
@@ -121,7 +121,7 @@ fn a_row_of_the_most_columns_is_whole() {
 }
 
 #[test]
-fn any_part_is_that_of_the_whole() {
+fn any_part_equals_its_range_of_the_whole() {
     let members = vec![member("name", 1, int(1)), member("b", 0, int(2))];
     let record = type_of(3, Class::Compound(members));
     let bytes = [1, 0, 9, 0xFF, 0xFF, 9, 0, 1, 9];
@@ -151,7 +151,7 @@ fn any_part_is_that_of_the_whole() {
 
 /// `measure` returns the length of the text that `write` writes, and both stop at the same row.
 #[test]
-fn numbers_are_measured_as_they_are_written() {
+fn measured_lengths_equal_written_lengths() {
     let double = Datatype::ieee(8, ByteOrder::Little);
     let members = vec![
         member("a", 0, int(2)),

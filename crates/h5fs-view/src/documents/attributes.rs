@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_a_line() {
+    fn each_element_has_a_line() {
         let lines = |content: &AttributeContent, limit| {
             value_lines_up_to(&Heap(vec![]), &|_| Ok(None), content, limit)
         };
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn several_elements_are_a_line_of_json() {
+    fn several_elements_are_one_line_of_json() {
         let of = |dims: &[u64], elements: &[i16]| {
             xattr(&integers(Shape::fixed(dims.to_vec()), elements)).unwrap()
         };
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn an_xattr_ends_where_the_kernel_ends() {
+    fn the_length_of_an_xattr_is_limited() {
         // The text has brackets, one digit for each element, and ", " between two elements.
         let bytes = |count: usize| 3 * count;
         let of = |count: usize, value: i16| {
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn some_classes_say_more() {
+    fn some_classes_have_further_attributes() {
         let describe = |datatype: &Datatype| {
             let mut list = XattrList(Vec::new());
             describe_class(&innermost_type(datatype).class, &mut list);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn converted_elements_cost_what_their_chunks_do() {
+    fn converted_elements_cost_as_much_as_their_chunks() {
         let converted = ConvertedElements {
             content: Box::new(CostlyChunks),
             conversion: |element: &[u8], out: &mut Vec<u8>| out.extend_from_slice(element),

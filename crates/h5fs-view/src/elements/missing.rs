@@ -182,7 +182,7 @@ mod tests {
 
     /// Expected: `numpy.broadcast_to(mask, (2, 3))[…]`.
     #[test]
-    fn a_mask_stands_for_all_along_what_it_lacks() {
+    fn a_mask_is_broadcast_over_missing_dimensions() {
         let among = |dims: &[u64], bytes: &[u8]| {
             let missing = MissingValues::from_mask(mask(dims, bytes), &[2, 3]).unwrap();
             missing
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_compared_as_their_format_has_them() {
+    fn missing_values_are_compared_in_the_stored_type() {
         let single = Datatype::ieee(4, ByteOrder::Little);
         let among = |text: &str, datatype: &Datatype, bytes: &[u8]| {
             let missing = MissingValues::from_number_text(text.as_bytes()).unwrap();

@@ -149,7 +149,7 @@ mod tests {
 
     /// Expected: the elements as h5py reads them.
     #[test]
-    fn elements_as_numpy_has_them() {
+    fn elements_equal_those_of_numpy() {
         use StringPadding::{NullPadded, NullTerminated, SpacePadded};
         let terminated = text(4, NullTerminated);
         assert_eq!(applied(&terminated, b"a\0xy").unwrap(), b"a\0\0\0");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_over_another_stays_as_it_is() {
+    fn types_with_overlapping_members_are_not_normalized() {
         let made = |offset| {
             let text = text(4, StringPadding::NullTerminated);
             let members = vec![member("n", offset, int(4)), member("s", 0, text)];

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_sequence_is_an_array() {
+    fn a_single_selected_sequence_is_an_array() {
         let heap = Arc::new(Heap(vec![b"zero".to_vec()]));
         let of = |text| {
             let part = part(sequences(int(2)), &[0, 0], text);

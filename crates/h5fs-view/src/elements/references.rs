@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_is_called_by_its_indices() {
+    fn elements_are_named_by_their_indices() {
         let matrix = references(&[3, 10], &[0; 30]);
         assert_eq!(matrix.element_name(0), b"0,0");
         assert_eq!(matrix.element_name(29), b"2,9");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn null_references_and_those_to_attributes_name_no_object() {
+    fn null_and_attribute_references_have_no_object() {
         let heap = Heap(vec![]);
         let named = |kind, bytes: &[u8]| {
             let list = References {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_end_where_the_elements_do() {
+    fn the_last_block_ends_with_the_elements() {
         let list = references(
             &[2 * BLOCK_ELEMENTS + 1],
             &vec![1; 2 * BLOCK_ELEMENTS as usize + 1],
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_elements_that_are_references_count() {
+    fn only_elements_of_references_are_recognized() {
         let array = |class| {
             let base = Box::new(type_of(8, class));
             let datatype = type_of(

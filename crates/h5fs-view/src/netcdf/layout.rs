@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_at_most_63_bits_of_bytes() {
+    fn file_lengths_are_limited_to_63_bits() {
         assert!(Layout::new(8, &[fixed(&[1 << 60], 8)], 0).is_err());
         assert!(Layout::new(8, &[fixed(&[1 << 59], 8)], 0).is_ok());
         assert!(Layout::new(8, &[record(&[1 << 30], 8)], 1 << 40).is_err());

@@ -513,7 +513,7 @@ mod tests {
     /// `can_represent`, which the directory listing uses, must agree with `from_datatype`, which
     /// the file uses.
     #[test]
-    fn a_type_has_an_encoding_where_it_is_said_to() {
+    fn can_represent_agrees_with_from_datatype() {
         let enumeration = |size| {
             type_of(
                 u32::from(size),
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_the_file() {
+    fn numbers_equal_those_of_the_file() {
         let (kind, bytes) = encoded(&int(2), &(-2_i16).to_le_bytes());
         assert_eq!(
             (kind, bytes),

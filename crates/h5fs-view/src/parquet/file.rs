@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_begins_and_ends_as_the_format_says() {
+    fn a_file_begins_and_ends_with_the_magic() {
         for rows in [0..0, 0..1, 5..2500] {
             let file = file(rows);
             let whole = file.read_at(0, usize::MAX >> 1).unwrap();
@@ -471,7 +471,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_range_of_it_is_that_of_the_whole(
+        fn any_range_equals_its_part_of_the_whole(
             rows in 0_u64..3000,
             places in proptest::collection::vec((0.0..1.0_f64, 1_usize..9000), 20),
         ) {

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_begin_a_list_and_go_on_with_it() {
+    fn levels_distinguish_new_and_continued_lists() {
         let levels = ListLevels {
             lists: &[2, 3],
             count: 12,

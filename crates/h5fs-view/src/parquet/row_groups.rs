@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_rows_come_in_small_groups() {
+    fn wide_rows_have_small_groups() {
         let wide = RowGroupParameters {
             row_bytes: 8000,
             chunk_rows: 64,
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_file_can_hold_is_refused() {
+    fn too_large_tables_are_rejected() {
         let groups = RowGroupParameters {
             rows: 1 << 40,
             ..NARROW

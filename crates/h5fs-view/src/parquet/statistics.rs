@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_are_sorted_have_bounds() {
+    fn sorted_columns_have_bounds() {
         let inf = f64::INFINITY;
         let ascending = bounds_of_values([-inf, -2.5, -2.5, 1.0, 3.0, inf]);
         assert_eq!(ascending.unwrap(), [[-inf, -2.5], [-2.5, 1.0], [3.0, inf]]);
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_bounds_the_other_one() {
+    fn bounds_distinguish_the_signs_of_zero() {
         let [first, second, _] = *bounds_of_values([0.0, 1.0, 1.0, 2.0, 3.0, 4.0]).unwrap() else {
             panic!("three groups")
         };
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn others_have_none() {
+    fn unsorted_and_missing_values_have_no_bounds() {
         assert_eq!(bounds_of_values([1.0, 2.0, 3.0, 2.5, 4.0, 5.0]), None);
         assert_eq!(bounds_of_values([2.0, 2.0, 1.0, 1.0, 1.0, 1.5]), None);
         assert_eq!(bounds_of_values([1.0, 2.0, 3.0, 4.0, 5.0, f64::NAN]), None);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_compared_as_what_they_are() {
+    fn integers_are_compared_by_signedness() {
         let signed = ColumnType::integer(64, true);
         let unsigned = ColumnType::integer(64, false);
         let minus_one = u64::MAX.to_le_bytes();
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_values_are_looked_at_than_are_counted() {
+    fn the_number_of_examined_values_is_limited() {
         let columns = Vec::new();
         let layout = FileLayout::compute(&columns, 0..1000, 100, Vec::new()).unwrap();
         let leaf = Leaf {

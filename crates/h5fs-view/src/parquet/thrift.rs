@@ -167,7 +167,7 @@ mod tests {
 
     /// Expected: bytes that were calculated by hand from the description of the protocol.
     #[test]
-    fn fields_are_written_as_the_protocol_says() {
+    fn fields_follow_the_thrift_protocol() {
         let inner = StructWriter::default().boolean(1, true).boolean(2, false);
         let written = StructWriter::default()
             .i32(1, -1)
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_has_its_length_behind_its_type() {
+    fn a_long_list_has_its_length_after_its_type() {
         let short = StructWriter::default().i32s(1, &[0; 14]).finish();
         assert_eq!(short[..2], [0x19, 0xE5]);
         let long = StructWriter::default().i32s(1, &[0; 15]).finish();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn corners() {
+    fn corners_determine_the_origin() {
         let corners = [&b"UL"[..], b"LL", b"UR", b"LR", b"no"].map(|corner| {
             let origin = Origin::from_name(corner);
             (origin.is_bottom, origin.is_right)

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_that_of_one_picture() {
+    fn names_identify_pictures() {
         let stack = frames(&[3, 10_000, 4, 5], None).unwrap();
         assert_eq!(stack.count, 30_000);
         assert_eq!(stack.name(17), b"000017.png");

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_stand_behind_between_or_before_rows_and_columns() {
+    fn the_colour_axis_may_have_any_position() {
         let pixel = |dims: &[u64]| shape(Some(Interlace::Pixel), dims);
         assert_eq!(pixel(&[4, 5, 3]), Some((vec![], 4, 5, 3)));
         assert_eq!(pixel(&[2, 6, 4, 5, 4]), Some((vec![2, 6], 4, 5, 4)));

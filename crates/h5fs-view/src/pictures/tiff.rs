@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_four_gibibytes_is_a_big_one() {
+    fn a_file_of_4_gib_is_a_bigtiff() {
         let headers = |rows: u64| of_bytes(&[rows, 1 << 12]).unwrap();
         let most = (1 << 20) - 2;
         assert!(!headers(most).is_big && headers(most + 1).is_big);
@@ -574,7 +574,7 @@ mod tests {
 
     /// In a file of a million pages, a directory in the middle is generated without the others.
     #[test]
-    fn directories_stand_at_a_fixed_distance() {
+    fn directories_have_a_fixed_distance() {
         let headers = of_bytes(&[1_000_000, 1, 2]).unwrap();
         let mut out = Vec::new();
         let (page, next) = (

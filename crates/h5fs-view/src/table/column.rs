@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_is_taken_apart_with_its_values() {
+    fn a_mask_is_divided_with_its_values() {
         let values = part(int(4), &[3, 2]).unwrap();
         let mask = part(int(1), &[3, 2]).unwrap();
         let mut table = GroupTable::with_row_count(3);
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_for_what_is_missing_counts_once_for_all_columns_that_share_it() {
+    fn a_shared_missing_text_is_charged_once() {
         let text: Arc<[u8]> = vec![b'x'; 8 << 20].into();
         let filled = |share: &dyn Fn() -> Arc<[u8]>| {
             let mut table = GroupTable::with_row_count(2);
@@ -600,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_another_length_are_refused() {
+    fn columns_of_another_length_are_rejected() {
         let mut table = GroupTable::with_row_count(3);
         let values = part(int(4), &[4]).unwrap();
         let refused = table.push(b"v".to_vec(), ColumnSource::Values(values));
@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_types_end() {
+    fn hostile_types_are_rejected() {
         let is_limit = |found: Result<_>| matches!(found, Err(Error::Limit { .. }));
         // There are sixteen columns of sixteen columns, and so on, with and without a value at the
         // innermost level.

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_in_the_order_of_names() {
+    fn columns_are_in_the_order_of_names() {
         let texts = |names: &[&str]| -> Vec<Vec<u8>> {
             names.iter().map(|name| name.as_bytes().to_vec()).collect()
         };

@@ -251,7 +251,7 @@ mod tests {
     use h5fs_reader::error::Error;
 
     #[test]
-    fn a_text_is_charged_wherever_it_is_named() {
+    fn repeated_labels_are_charged_each_time() {
         let named = |count: usize| {
             let text = [b"X\x00\x04\x00\x00", &[b'x'; 1024][..], b"q\x00a"].concat();
             let pickle = [b"\x80\x02]", &text[..], &b"h\x00a".repeat(count), b"."].concat();
@@ -265,7 +265,7 @@ mod tests {
     /// The pickles were written by pandas 3.1 and 2.3. Expected is the header of
     /// `DataFrame.to_csv`.
     #[test]
-    fn names_as_pandas_shows_them() {
+    fn names_equal_those_of_pandas() {
         let names = |pickle: &[u8]| {
             let pickle = Pickle::read(pickle).unwrap();
             let labels = read_labels(&pickle, pickle.root_value(), &TableBudget::default());

@@ -153,7 +153,7 @@ mod tests {
 
     /// Copying the text once takes about a millisecond.
     #[test]
-    fn a_long_text_that_is_named_often_is_not_copied() {
+    fn a_repeated_long_text_is_not_copied() {
         let count = limits::PICKLE_VALUES / 2;
         let first = [&text(12 << 20)[..], b"q\x00"].concat();
         let bytes = array(count, &first, &b"h\x00".repeat(count - 1));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_has_a_text_or_is_missing() {
+    fn known_objects_become_texts_or_missing_values() {
         let date = |bytes: &[u8]| {
             let length = [bytes.len() as u8];
             [b"cdatetime\ndate\nC", &length[..], bytes, b"\x85R"].concat()

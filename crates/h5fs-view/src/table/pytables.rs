@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_its_fields_one_behind_another() {
+    fn fields_of_a_record_are_packed() {
         let pair = type_of(
             2,
             Class::Array {

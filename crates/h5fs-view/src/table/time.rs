@@ -214,7 +214,7 @@ mod tests {
 
     /// Extreme numbers also have a text.
     #[test]
-    fn far_times() {
+    fn extreme_times_have_a_text() {
         let mut out = Vec::new();
         let frequencies = [
             Frequency::Year,
@@ -251,7 +251,7 @@ mod tests {
 
     /// Expected: `numpy.datetime64(count, unit)`.
     #[test]
-    fn instants_as_numpy_has_them() {
+    fn times_are_formatted_as_in_numpy() {
         assert_eq!(instant(0, 1), "1970-01-01T00:00:00");
         assert_eq!(instant(-1, 1), "1969-12-31T23:59:59");
         assert_eq!(instant(951_782_399, 1), "2000-02-28T23:59:59");
@@ -272,7 +272,7 @@ mod tests {
 
     /// Expected: `str(pandas.Period(ordinal=count, freq=…))`, `datetime.date.fromordinal(count)`.
     #[test]
-    fn periods_and_days_as_pandas_has_them() {
+    fn periods_and_days_equal_those_of_pandas() {
         let period = |count, frequency| {
             let mut out = Vec::new();
             PandasTime::Period(frequency).write(count, &mut out);
@@ -334,7 +334,7 @@ mod tests {
 
     /// Expected: `str(pandas.Timedelta(count, "ns"))`.
     #[test]
-    fn durations_as_pandas_has_them() {
+    fn durations_equal_those_of_pandas() {
         let duration = |count| {
             let mut out = Vec::new();
             write_duration(count, TimeUnit::NANOSECOND, &mut out);

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_on_writes_once_and_going_back_begins_anew() {
+    fn backward_reads_write_the_text_again() {
         let text = numbers(100_000, Ok(()));
         for at in (0..800_000).step_by(80_000) {
             let part = text.read_at(at, 80_000).unwrap();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_any_length_meet_each_byte_once() {
+    fn reads_of_any_length_return_each_byte_once() {
         let text = numbers(5_000, Ok(()));
         let whole = numbers(5_000, Ok(())).read_at(0, 50_000).unwrap();
         let mut at = 0;
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_text_keeps_a_part_at_most() {
+    fn an_open_text_keeps_little_memory() {
         let text = numbers(100_000, Ok(()));
         assert_eq!(text.own_bytes(), 0);
         assert_eq!(begun(&text), 0);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_no_end() {
+    fn an_error_is_not_the_end_of_the_text() {
         let text = numbers(2, Err(Error::NotFound));
         assert_eq!(&text.read_at(0, 8).unwrap()[..], b"0000000\n");
         for offset in [0, 8, 16] {
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_can_be_read_later() {
+    fn a_failed_read_can_be_repeated() {
         let mut text = numbers(4, Ok(()));
         text.text.failing = (2, AtomicU32::new(2));
         assert!(text.read_at(0, 100).is_err());
@@ -417,7 +417,7 @@ mod tests {
 
     /// A read is cancelled between two pieces, and then repeated.
     #[test]
-    fn what_is_broken_off_is_read_as_it_is() {
+    fn a_cancelled_read_can_be_repeated() {
         // One read begins within the last piece, the other one skips a part of the text.
         for (offset, length) in [(12, 600_000), (600_000, 9)] {
             let mut text = numbers(100_000, Ok(()));
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_panics_is_begun_anew() {
+    fn a_text_is_restarted_after_a_panic() {
         let text = numbers(u32::MAX, Ok(()));
         text.read_at(0, 8).unwrap();
         text.lock_state().place = Some(u32::MAX - 1);

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_ending_is_left_out_unless_all_have_one() {
+    fn temporary_endings_are_omitted_unless_all_names_have_one() {
         assert_eq!(remaining(&["a.nc", "b.nc.PART", "c~"]), ["a.nc"]);
         assert_eq!(
             remaining(&["b.nc.part", "c.nc.tmp"]),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_ends_as_a_data_file_is_none() {
+    fn names_with_data_file_endings_are_not_temporary() {
         for names in [
             &["x.h5", "x.h5.2.h5"][..],
             &["a.nc", "a.nc4"],

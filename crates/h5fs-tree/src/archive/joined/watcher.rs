@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_takes_the_last_result_while_a_look_is_under_way() {
+    fn a_read_uses_the_last_result_during_a_check() {
         let (watcher, looks) = watcher(Duration::ZERO);
         assert!(!watcher.is_changed());
         eventually("a look begins", || looks.count() == 1);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_valid_for_its_time_and_nothing_is_listed_unasked() {
+    fn checks_start_only_on_demand_after_the_result_expires() {
         let (watcher, looks) = watcher(Duration::from_secs(3600));
         assert!(!watcher.is_changed());
         watcher.refresh(&CancelToken::default()).unwrap();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lookup_waits_for_a_look_and_may_be_cancelled() {
+    fn a_lookup_waits_for_the_check_and_may_be_cancelled() {
         let (watcher, looks) = watcher(Duration::from_secs(1));
         lock(&watcher.state).checked_at = Instant::now() - Duration::from_secs(2);
         let canceller = Canceller::default();

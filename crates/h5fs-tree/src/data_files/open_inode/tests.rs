@@ -38,7 +38,7 @@ fn listed(tree: &Filesystem, handle: Handle, cookie: u64) -> usize {
 }
 
 #[test]
-fn no_more_than_so_many_are_open_and_others_once_some_are_closed() {
+fn the_number_of_open_handles_is_limited() {
     let tree = tree();
     let root = tree.root();
     let set = tree.resolve(b"/set").unwrap().ino;
@@ -62,7 +62,7 @@ fn no_more_than_so_many_are_open_and_others_once_some_are_closed() {
 }
 
 #[test]
-fn what_is_open_counts_even_where_it_keeps_nothing() {
+fn every_open_handle_counts_as_memory() {
     let tree = tree();
     let set = tree.resolve(b"/set").unwrap().ino;
     let file = tree.mount.current_file().unwrap();
@@ -86,7 +86,7 @@ fn what_is_open_counts_even_where_it_keeps_nothing() {
 }
 
 #[test]
-fn a_listing_without_room_to_remember_goes_on() {
+fn a_listing_continues_without_memory_for_its_position() {
     let tree = tree();
     let attributes = tree.resolve(b"/.h5fs/attrs/set").unwrap().ino;
     let file = tree.mount.current_file().unwrap();
@@ -114,7 +114,7 @@ fn a_listing_without_room_to_remember_goes_on() {
 /// The facts for the kernel are determined when the handle is created. If a later call failed with
 /// `ESTALE`, the kernel would never learn of the handle and never release it.
 #[test]
-fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
+fn a_change_during_open_leaves_no_handle() {
     let directory = tempfile::tempdir().unwrap();
     let mut fake = FakeContainer::new();
     fake.add_group(800, 1);
@@ -148,7 +148,7 @@ fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
 
 /// An open during a change of the source must not keep the old state in memory.
 #[test]
-fn no_handle_is_made_of_a_state_that_is_over() {
+fn no_handle_is_opened_in_an_old_state() {
     let tree = tree();
     let file = tree.mount.current_file().unwrap();
     let open = || OpenInode::directory(1, Arc::clone(&file)).unwrap();
@@ -164,7 +164,7 @@ fn no_handle_is_made_of_a_state_that_is_over() {
 
 /// The bytes may belong to the next state before that state is shown.
 #[test]
-fn a_read_that_ends_after_its_state_is_not_answered() {
+fn a_read_that_ends_after_a_change_is_stale() {
     let tree = tree();
     let set = tree.resolve(b"/set").unwrap().ino;
     let handle = tree.open_file(set).unwrap().handle;

@@ -80,7 +80,7 @@ fn other_files_are_mounted_in_turn() {
 }
 
 #[test]
-fn links_round_in_circles_come_to_one_place() {
+fn cyclic_links_between_files_lead_to_one_directory() {
     let directory = tempfile::tempdir().unwrap();
     let fs = pair(directory.path());
     assert_eq!(text(&fs, "g/part/g/back"), "../../../../g");
@@ -102,7 +102,7 @@ fn links_round_in_circles_come_to_one_place() {
 }
 
 #[test]
-fn a_link_in_another_directory_is_a_place_of_its_own() {
+fn an_alias_in_another_directory_is_a_separate_directory() {
     let directory = tempfile::tempdir().unwrap();
     let fs = pair(directory.path());
     std::os::unix::fs::symlink("sub/part", directory.path().join("alias")).unwrap();
@@ -116,7 +116,7 @@ fn a_link_in_another_directory_is_a_place_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_an_error_there() {
+fn an_unreadable_file_is_an_error_at_its_link() {
     let directory = tempfile::tempdir().unwrap();
     let fs = pair(directory.path());
     assert_eq!(text(&fs, "text"), ".h5fs/external/text");
@@ -139,7 +139,7 @@ fn what_cannot_be_opened_is_an_error_there() {
 
 /// A file that no link has named is invisible, whatever its content.
 #[test]
-fn what_no_link_has_named_is_not_there() {
+fn files_without_a_link_do_not_exist() {
     let directory = tempfile::tempdir().unwrap();
     let fs = pair(directory.path());
     fs::write(directory.path().join("unnamed"), "sub/part").unwrap();
@@ -157,7 +157,7 @@ fn what_no_link_has_named_is_not_there() {
 /// A chain of files, each named by the previous one. The limit applies to the number of files
 /// searched.
 #[test]
-fn a_name_is_sought_in_so_many_files() {
+fn the_number_of_searched_files_is_limited() {
     let directory = tempfile::tempdir().unwrap();
     let count = usize::try_from(crate::limits::SEARCHED_FILES).unwrap() + 3;
     let name = |number: usize| format!("f{number}");
@@ -180,7 +180,7 @@ fn a_name_is_sought_in_so_many_files() {
 }
 
 #[test]
-fn a_file_that_changes_is_another_one() {
+fn a_changed_file_gets_new_inodes() {
     let directory = tempfile::tempdir().unwrap();
     let fs = pair(directory.path());
     let old = fs.resolve(b"g/deep").unwrap();
@@ -205,7 +205,7 @@ fn touch(path: &std::path::Path, number: u64) {
 }
 
 #[test]
-fn a_file_that_changes_often_leaves_nothing() {
+fn repeated_changes_do_not_leak_inodes() {
     let directory = tempfile::tempdir().unwrap();
     let fs = pair(directory.path());
     let part = directory.path().join("sub/part");

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_is_found() {
+    fn inserted_entries_are_found() {
         let mut table = InodeTable::default();
         table.insert(800, 'a', b"a");
         *table.lookup_count_mut(800).unwrap() += 3;
@@ -199,7 +199,7 @@ mod tests {
 
     /// Every third entry stays. The memory of the others is freed.
     #[test]
-    fn what_is_removed_leaves_room() {
+    fn removed_entries_free_memory() {
         let mut table = InodeTable::default();
         for i in 0..30_000 {
             table.insert(i * 64, i, name(i).as_bytes());

@@ -55,7 +55,7 @@ fn a_reference_is_a_link_to_its_object() {
 }
 
 #[test]
-fn only_elements_that_name_an_object_are_there() {
+fn only_references_to_objects_are_listed() {
     let fs = mounted();
     for name in ["1", "8", "00", "0,0", "x", "links", "@0"] {
         let path = format!(".h5fs/refs/run/links/{name}");
@@ -73,7 +73,7 @@ fn only_elements_that_name_an_object_are_there() {
 }
 
 #[test]
-fn links_have_numbers_of_their_own() {
+fn links_have_separate_inode_numbers() {
     let mut fake = graph();
     fake.add_references(5600, 1, &[800; 5000]);
     fake.add_hard_link(ROOT, "more", 5600);
@@ -93,7 +93,7 @@ fn links_have_numbers_of_their_own() {
 }
 
 #[test]
-fn a_listing_goes_on_at_any_element() {
+fn a_listing_continues_at_any_element() {
     let mut fake = FakeContainer::new();
     let targets: Vec<u64> = (0..3000).map(|number| (number % 3) * ROOT).collect();
     fake.add_references(800, 1, &targets);

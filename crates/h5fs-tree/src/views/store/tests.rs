@@ -62,7 +62,7 @@ fn a_document_names_what_is_absent() {
 }
 
 #[test]
-fn a_document_looks_at_so_many_links() {
+fn the_number_of_checked_links_is_limited() {
     let mut fake = FakeContainer::new();
     fake.add_bytes(300, 1, b"abcd");
     fake.add_broken(400);
@@ -81,7 +81,7 @@ fn a_document_looks_at_so_many_links() {
 
 /// Readers request names of other versions of Zarr in every directory.
 #[test]
-fn the_kernel_keeps_that_a_name_is_absent() {
+fn the_kernel_caches_absent_names() {
     let fs = sample().into_filesystem();
     for (path, is_kept) in [
         (at("/group"), true),
@@ -105,7 +105,7 @@ fn document(fs: &Filesystem, path: &str) -> String {
 
 /// An array with several names has a document under each name. A group in a cycle occurs once.
 #[test]
-fn the_document_of_a_group_has_those_below_it() {
+fn the_document_of_a_group_contains_those_below_it() {
     let fs = sample().into_filesystem();
     let (root, group) = (document(&fs, ""), document(&fs, "/group"));
     for name in ["array", "other", "soft", "zarr%2Ejson"] {
@@ -123,7 +123,7 @@ fn the_document_of_a_group_has_those_below_it() {
 }
 
 #[test]
-fn the_documents_of_so_many_links_stand_in_one() {
+fn the_number_of_consolidated_links_is_limited() {
     for (count, is_there) in [
         (limits::ZARR_CONSOLIDATED_LINKS, true),
         (limits::ZARR_CONSOLIDATED_LINKS + 1, false),
@@ -146,7 +146,7 @@ fn the_documents_of_so_many_links_stand_in_one() {
 }
 
 #[test]
-fn documents_of_groups_so_deep_stand_in_one() {
+fn the_depth_of_consolidated_groups_is_limited() {
     for (depth, is_there) in [
         (limits::ZARR_CONSOLIDATED_DEPTH as u64, true),
         (limits::ZARR_CONSOLIDATED_DEPTH as u64 + 1, false),
@@ -170,7 +170,7 @@ fn documents_of_groups_so_deep_stand_in_one() {
 
 /// A list without the unreadable member would make readers believe that the member does not exist.
 #[test]
-fn a_group_of_what_cannot_be_read_has_no_documents_of_others() {
+fn a_group_with_an_unreadable_member_is_not_consolidated() {
     let mut torn = sample();
     torn.damage_index(200, 1);
     let fs = torn.into_filesystem();
@@ -192,7 +192,7 @@ fn a_group_of_what_cannot_be_read_has_no_documents_of_others() {
 
 /// Looking up one array must not read the others, and neither must listing a group.
 #[test]
-fn only_the_document_of_a_group_costs_a_look_at_all_below() {
+fn only_group_documents_read_all_objects_below() {
     let costs = [1, 100].map(|others| {
         let mut fake = FakeContainer::new();
         fake.add_group(200, 1);

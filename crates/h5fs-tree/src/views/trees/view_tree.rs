@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_cannot_be_written_now_is_not_begun() {
+    fn a_transient_error_fails_a_short_text() {
         assert_eq!(
             short_text(&OnePart(Ok(b"text"))),
             Ok(Some(b"text".to_vec()))

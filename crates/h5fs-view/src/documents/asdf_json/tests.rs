@@ -57,7 +57,7 @@ fn names_and_texts_stay_in_their_quotes() {
 }
 
 #[test]
-fn of_equal_keys_the_last_wins() {
+fn the_last_of_equal_keys_is_kept() {
     assert_eq!(
         json("{a: 1, b: 2, a: 3}"),
         "{\n  \"b\": 2,\n  \"a\": 3\n}\n"
@@ -65,7 +65,7 @@ fn of_equal_keys_the_last_wins() {
 }
 
 #[test]
-fn what_stands_elsewhere_is_named() {
+fn aliases_and_references_become_ref_objects() {
     let tree = "{m: &m {k: &s short}, 'a/b %': &l [1], x: [*m, *l, *s], r: {$ref: '#/m/k'}, \
                 o: {$ref: 'other.asdf#/q'}, c: &c {self: *c}, d: {<<: *m, own: 2}}";
     let expected = r##"{
@@ -103,7 +103,7 @@ fn ndarrays_are_described() {
 }
 
 #[test]
-fn what_is_not_all_known_is_an_error() {
+fn an_unreadable_part_is_an_error_of_the_whole() {
     let damaged = json_of("{a: 1, m: {<<: text, k: 1}, z: 2}");
     assert!(matches!(
         damaged.whole_text(&CancelToken::default()),
@@ -153,7 +153,7 @@ fn a_text_is_bounded() {
 
 /// At the maximum depth of a tree, the indentation is bounded.
 #[test]
-fn a_deep_tree_is_not_mostly_blanks() {
+fn the_indentation_of_a_deep_tree_is_limited() {
     let depth = limits::TREE_LEVELS - 10;
     let tree = "{a: ".repeat(depth) + "1" + &"}".repeat(depth);
     let text = json_of(&tree).whole_text(&CancelToken::default()).unwrap();

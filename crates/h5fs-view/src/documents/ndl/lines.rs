@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_within_maps() {
+    fn nested_maps_are_indented() {
         let write = |lines: &mut MapWriter<'_>| {
             lines.write_comment("why");
             lines.write_map(b"/a", |lines| {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_key_is_said_to_be_one() {
+    fn a_long_key_is_marked_in_yaml() {
         let write = |lines: &mut MapWriter<'_>| {
             lines.write_map(b"/a b", |lines| lines.write_pair(&[b'x'; 200], "[1]"));
         };

@@ -273,7 +273,7 @@ const FLUX_TEXT: &str = "    flux:
 ";
 
 #[test]
-fn a_file() {
+fn a_file_is_described_as_yaml() {
     let expected = format!(
         "/:
   # \"a: b\": soft link to /x
@@ -301,7 +301,7 @@ fn a_file() {
 }
 
 #[test]
-fn an_object_comes_with_the_coordinates_that_its_shape_names() {
+fn an_object_is_described_with_its_coordinates() {
     let expected = format!("/run:\n  ndarrays:\n{FLUX_TEXT}/:\n{TIME_TEXT}");
     assert_eq!(document(FLUX, "/run/flux", 0), expected);
     let text = document(GROUP, "/run", 6);
@@ -310,7 +310,7 @@ fn an_object_comes_with_the_coordinates_that_its_shape_names() {
 }
 
 #[test]
-fn a_file_as_json() {
+fn a_file_is_described_as_json() {
     let time = r#""dimcoords": {
       "time": {
         "size": null,

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regions_by_the_corners_of_their_blocks() {
+    fn regions_are_shown_by_block_corners() {
         let axis = |start, stride, block, length| RegionAxis {
             start,
             stride,

@@ -31,7 +31,7 @@ fn converted(
 }
 
 #[test]
-fn values_that_netcdf_has() {
+fn values_that_netcdf_supports() {
     assert_eq!(
         converted(int(2), &[2], &[1, 2, 3, 4]),
         Ok((NetcdfType::Short, vec![2, 1, 4, 3]))
@@ -59,7 +59,7 @@ fn values_that_netcdf_has() {
 }
 
 #[test]
-fn values_that_netcdf_does_not_have() {
+fn values_that_netcdf_does_not_support() {
     assert_eq!(
         converted(text(2), &[2], b"abcd"),
         Err("several texts".to_owned())

@@ -118,7 +118,7 @@ mod tests {
 
     /// The texts are those of the examples in "FITS 4.0", 4.2 and 5.3.
     #[test]
-    fn values_stand_in_fixed_columns() {
+    fn values_are_in_fixed_columns() {
         let mut cards = Cards::default();
         cards.logical("SIMPLE", true);
         cards.integer("BITPIX", -32);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_goes_on_in_further_cards() {
+    fn a_long_text_continues_in_further_cards() {
         let text = |length: usize| {
             let mut cards = Cards::default();
             cards.text("LONG", &vec![b'\''; length]);

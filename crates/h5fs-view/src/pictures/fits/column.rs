@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_a_column_and_no_more_than_the_standard_has() {
+    fn the_number_of_columns_is_within_the_standard() {
         let record = |count: usize| {
             let members = (0..count).map(|number| member(&number.to_string(), 0, int(1)));
             FitsColumns::from_datatype(&type_of(1, Class::Compound(members.collect())))

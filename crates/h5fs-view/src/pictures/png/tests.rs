@@ -121,7 +121,7 @@ fn pixels_come_back() {
 
 /// Calculated by hand: two rows of three pixels, with one letter for each sample.
 #[test]
-fn colours_stand_by_plane_or_line_and_the_first_pixel_in_any_corner() {
+fn interlacing_and_origin_are_applied() {
     let planes = b"abcdef" // red
         .iter()
         .chain(b"ABCDEF") // green
@@ -167,7 +167,7 @@ fn a_stack_and_a_line_are_no_picture() {
 }
 
 #[test]
-fn every_so_manyth_pixel_of_a_large_picture_is_shown() {
+fn a_large_picture_shows_every_nth_pixel() {
     assert_eq!(reduction_step(8192, 8192, 2), 1);
     assert_eq!(reduction_step(8192, 8193, 1), 2);
     assert_eq!(
@@ -233,7 +233,7 @@ fn refused(mut output: EncoderOutput<'_>, more: usize) -> Error {
 }
 
 #[test]
-fn what_an_encoded_picture_takes_is_bounded() {
+fn the_memory_of_an_encoded_picture_is_limited() {
     let engine = Engine::new(0, 1);
     let memory = engine.reserve_memory(0).unwrap();
     let mut output = EncoderOutput::new(&memory, 1000).unwrap();
@@ -256,7 +256,7 @@ fn what_an_encoded_picture_takes_is_bounded() {
 
 /// An encoder's error must have the reason why its output failed.
 #[test]
-fn a_picture_for_which_there_is_no_memory_says_so() {
+fn a_picture_without_memory_is_an_error() {
     let engine = Engine::new(0, 1);
     let _all_else = engine.reserve_memory(limits::OPEN_BYTES - 100_000).unwrap();
     let picture = elements(
@@ -306,7 +306,7 @@ fn stored(elements: Elements) -> UncompressedPng {
 /// The stored picture equals the compressed one for each number type. Its bytes do not depend on
 /// the order of reads, and its length is known in advance.
 #[test]
-fn a_stored_picture_is_the_compressed_one() {
+fn stored_and_compressed_pictures_are_equal() {
     let signed = |bytes| Datatype::integer(bytes, true, ByteOrder::Little);
     let boolean = h5fs_reader::testing::type_of(1, h5fs_reader::model::datatype::Class::Bool);
     let single = Datatype::ieee(4, ByteOrder::Big);
@@ -354,7 +354,7 @@ fn a_stored_picture_is_the_compressed_one() {
 
 /// Expected: `zlib.adler32` of the rows, computed with libdeflate.
 #[test]
-fn the_checksum_is_that_of_all_rows() {
+fn the_checksum_covers_all_rows() {
     let content = noise(400 * 500);
     let picture = stored(elements(
         unsigned(1),
@@ -375,7 +375,7 @@ fn the_checksum_is_that_of_all_rows() {
 /// The length of a picture of the largest size that is shown completely is known at once. Reading
 /// its middle reads only a part.
 #[test]
-fn the_length_of_a_large_picture_costs_no_pixel() {
+fn the_length_of_a_large_picture_needs_no_pixels() {
     /// Pixels that must not be read.
     struct UnreadablePixels;
     impl View for UnreadablePixels {
@@ -413,7 +413,7 @@ fn the_length_of_a_large_picture_costs_no_pixel() {
 }
 
 #[test]
-fn a_reader_that_is_gone_ends_the_work() {
+fn cancelling_a_reader_ends_the_encoding() {
     let picture = stored(elements(unsigned(4), &[2000, 2000], ZeroContent));
     let canceller = h5fs_reader::array::Canceller::default();
     let token = canceller.token();
@@ -424,7 +424,7 @@ fn a_reader_that_is_gone_ends_the_work() {
 }
 
 #[test]
-fn a_picture_ends_with_its_request() {
+fn cancelling_a_request_ends_its_picture() {
     let (dims, bytes) = ([2000, 2000], 4 * 2000 * 2000);
     let plain = |content| stored(elements(unsigned(4), &dims, content));
     ends_with_its_second_read(bytes, plain, |picture, cancel| {

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_a_chunk() {
+    fn a_sampled_part_is_a_chunk() {
         let plan = plan(&[5, 7], Some(&[2, 3]), false).unwrap();
         assert_eq!((plan.chunks_to_read, plan.chunks_in_array), (9, 9));
         let all: Vec<String> = plan
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_values_evenly_spaced_runs_are_looked_at() {
+    fn evenly_spaced_runs_of_many_values_are_sampled() {
         let looked = |count, most| {
             spaced_ranges(count, most)
                 .map(|run| run.end - run.start)

@@ -198,7 +198,7 @@ mod tests {
 
     /// Expected: `numpy.percentile(values, [1, 99])`, calculated by hand for a ramp.
     #[test]
-    fn a_range_lies_between_percentiles() {
+    fn a_range_is_between_percentiles() {
         let mut values = ramp(0.0, 100.0);
         values[7] = 1e9;
         let scale = Scale::choose(&mut values, false, false);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn signed_values_are_shown_on_both_sides_of_nothing() {
+    fn signed_values_have_a_diverging_colour_map() {
         let scale = linear_scale(&ramp(-20.0, 50.0));
         assert_eq!(
             (scale.colours, scale.low),

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_counted_by_what_they_are() {
+    fn values_are_counted_by_kind() {
         let mut statistics = Statistics::default();
         for value in [f64::NAN, 3.0, -1.5, f64::INFINITY, 2.0] {
             assert_eq!(statistics.add(value), value.is_finite());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_comes_back() {
+    fn stored_shadings_are_read_back() {
         let mut values = [1.0, 50.0, 1e6];
         let shading = Shading {
             statistics: Statistics {

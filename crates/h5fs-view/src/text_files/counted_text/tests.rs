@@ -77,7 +77,7 @@ impl TextUnits for EmptyUnits {
 }
 
 #[test]
-fn a_text_whose_units_are_not_written_is_no_endless_one() {
+fn units_that_write_nothing_are_an_error() {
     let counted =
         TextLengthIndex::measure(&EmptyUnits, &Engine::new(0, 2), &RequestBudget::default());
     assert!(matches!(counted, Err(Error::Corrupt { .. })), "{counted:?}");
@@ -91,7 +91,7 @@ fn a_text_whose_units_are_not_written_is_no_endless_one() {
 }
 
 #[test]
-fn a_text_of_nothing_is_empty() {
+fn a_text_without_units_is_empty() {
     let text = counted(&[]);
     assert_eq!(text.length(), 0);
     assert!(text.read_at(0, 9).unwrap().is_empty());
@@ -158,7 +158,7 @@ fn a_text_that_is_too_long_is_not_counted() {
 }
 
 #[test]
-fn a_count_that_takes_long_fails_for_now() {
+fn counting_fails_after_a_time_limit() {
     let engine = Engine::new(0, 1);
     let count = |elapsed| {
         let started = Instant::now().checked_sub(elapsed);
@@ -171,7 +171,7 @@ fn a_count_that_takes_long_fails_for_now() {
 }
 
 #[test]
-fn marks_take_little() {
+fn checkpoints_take_little_memory() {
     let lengths = vec![1023; 40_000];
     let text = counted(&lengths);
     let count = &text.text().count;
@@ -180,7 +180,7 @@ fn marks_take_little() {
 }
 
 #[test]
-fn readers_of_one_text_share_its_marks() {
+fn readers_of_one_text_share_its_checkpoints() {
     let lengths = vec![90; 100_000];
     let engine = Engine::new(0, 1);
     let count =
@@ -202,7 +202,7 @@ fn readers_of_one_text_share_its_marks() {
 }
 
 #[test]
-fn a_text_that_has_changed_is_not_cut() {
+fn a_text_with_another_length_is_an_error() {
     let engine = Engine::new(0, 1);
     for (counted, read) in [([3, 3], [3, 1]), ([3, 1], [3, 3])] {
         let count =
@@ -214,7 +214,7 @@ fn a_text_that_has_changed_is_not_cut() {
 }
 
 #[test]
-fn what_cannot_be_written_is_no_end() {
+fn a_unit_that_cannot_be_written_is_an_error() {
     let engine = Engine::new(0, 1);
     let damaged = words(&[1; 1000], Some(321));
     assert!(TextLengthIndex::measure(&damaged, &engine, &RequestBudget::default()).is_err());
@@ -228,7 +228,7 @@ fn what_cannot_be_written_is_no_end() {
 
 proptest! {
     #[test]
-    fn any_part_is_that_of_the_whole(
+    fn any_part_equals_its_range_of_the_whole(
         lengths in prop::collection::vec(prop_oneof![0..9_usize, 0..50_000_usize], 0..40),
         reads in prop::collection::vec((0..400_000_u64, 0..100_000_usize), 1..6),
     ) {
@@ -272,7 +272,7 @@ impl ResumableText for Parts {
 }
 
 #[test]
-fn a_text_of_parts_is_counted_from_front_to_back() {
+fn parts_of_a_text_are_counted_in_order() {
     let heavy = std::cell::Cell::new(0);
     let count = |parts: &[Result<usize>]| {
         let begin_heavy = || {
