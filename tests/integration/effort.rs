@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5fs_reader::detect::{self, Caches};
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
 use h5fs_reader::source::local::audience::Readers;
 use h5fs_reader::source::local::file::FileSource;

@@ -20,8 +20,8 @@ use std::time::Duration;
 use h5fs_reader::array::Engine;
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::array::{Array, Fill, Mapping, OpenVirtualSource, Storage, VirtualSource};
 use h5fs_reader::model::attribute_value::{attribute_content, check_value_count, decode_integers};
@@ -77,7 +77,7 @@ pub struct PaddedContainer {
     inner: Arc<dyn Container>,
     engine: Arc<Engine>,
     /// The metadata budget of the request that examines variables.
-    effort: RequestBudget,
+    budget: RequestBudget,
     lengths: Arc<DimensionLengths>,
     is_linked: Arc<LinkedCheck>,
 }
@@ -87,14 +87,14 @@ impl PaddedContainer {
     pub fn new(
         inner: Arc<dyn Container>,
         engine: Arc<Engine>,
-        effort: RequestBudget,
+        budget: RequestBudget,
         lengths: Arc<DimensionLengths>,
         is_linked: Arc<LinkedCheck>,
     ) -> Self {
         PaddedContainer {
             inner,
             engine,
-            effort,
+            budget,
             lengths,
             is_linked,
         }
@@ -164,7 +164,7 @@ impl PaddedContainer {
     /// growing, returns the wrapped container.
     fn fresh_container(&self) -> Arc<dyn Container> {
         match Arc::clone(&self.inner).fresh_view() {
-            Some(file) => file.for_request(&self.effort),
+            Some(file) => file.for_request(&self.budget),
             None => Arc::clone(&self.inner),
         }
     }
@@ -173,7 +173,7 @@ impl PaddedContainer {
     /// after the lengths of the dimensions were found.
     fn header_container(&self) -> Arc<dyn Container> {
         match &*lock(&self.lengths.header_view) {
-            Some(file) => Arc::clone(file).for_request(&self.effort),
+            Some(file) => Arc::clone(file).for_request(&self.budget),
             None => Arc::clone(&self.inner),
         }
     }
@@ -196,7 +196,7 @@ impl PaddedContainer {
             lengths.extend(shape.dims().first());
         }
         for (user, axis) in variables_over_scale(file, scale)? {
-            self.effort.spend(VARIABLE_COST)?;
+            self.budget.spend(VARIABLE_COST)?;
             match length_of_variable(file, user, axis, scale) {
                 // If a variable was deleted, its address may now hold something else.
                 Err(error) if !error.is_transient() && !(self.is_linked)(user)? => {}
@@ -498,11 +498,11 @@ impl ContainerOverlay for PaddedContainer {
         Ok(Arc::new(node.with_array(Arc::new(array))))
     }
 
-    fn with_inner(&self, inner: Arc<dyn Container>, effort: &RequestBudget) -> Arc<dyn Container> {
+    fn with_inner(&self, inner: Arc<dyn Container>, budget: &RequestBudget) -> Arc<dyn Container> {
         Arc::new(PaddedContainer {
             inner,
             engine: Arc::clone(&self.engine),
-            effort: effort.clone(),
+            budget: budget.clone(),
             lengths: Arc::clone(&self.lengths),
             is_linked: Arc::clone(&self.is_linked),
         })

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::array::{Array, Fill, SelectedLayout, Storage};
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::overlay::ContainerOverlay;

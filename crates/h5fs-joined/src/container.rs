@@ -5,8 +5,8 @@ use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::datatype::ReferenceKind;
 use h5fs_reader::model::region::Region;
@@ -99,7 +99,7 @@ impl fmt::Debug for JoinedContainer {
 }
 
 impl Container for JoinedContainer {
-    fn for_request(self: Arc<Self>, _effort: &RequestBudget) -> Arc<dyn Container> {
+    fn for_request(self: Arc<Self>, _budget: &RequestBudget) -> Arc<dyn Container> {
         self
     }
 

@@ -8,7 +8,7 @@ use h5fs_conventions::packing::Packing;
 use h5fs_reader::error::{Cause, Error, Result};
 use h5fs_reader::memory::allocation_size;
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::array::{
     ElementRecoder, Mapping, Mappings, OpenVirtualSource, VirtualSource,
 };
@@ -309,10 +309,10 @@ impl MemberArray {
         let member = self
             .members
             .open_cancellable(self.member().number, cancel)?;
-        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+        let (budget, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
         let found =
             self.members
-                .open_variable(&member, self.member(), self.variable_index, &effort)?;
+                .open_variable(&member, self.member(), self.variable_index, &budget)?;
         found.array.storage.as_ref().map_err(Clone::clone)?;
         self.members.verify(&**found.file.container(), found.node)?;
         Ok(OpenVirtualSource {

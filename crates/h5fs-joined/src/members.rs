@@ -25,8 +25,8 @@ use h5fs_conventions::padded::pad_array;
 use h5fs_reader::array::Engine;
 use h5fs_reader::error::{Cause, Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::{Array, Container, NodeId, NodeKind};
 use h5fs_reader::wire::{Count, to_u64};
 use lru::LruCache;
@@ -235,16 +235,16 @@ impl Members {
         file: &Arc<OpenFile>,
         member: &Member,
         variable: usize,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<MemberVariable> {
         let scanned = &self.member_skeleton(member).variables[variable];
         let name = || {
             let (file, path) = (member.name.escape_ascii(), scanned.path.escape_ascii());
             format!("{file}:/{path}")
         };
-        let found = file.object_at(&*self.opener, &scanned.path, effort)?;
+        let found = file.object_at(&*self.opener, &scanned.path, budget)?;
         let (file, node) = found.ok_or_else(|| Error::from_cause(Cause::Stale, name()))?;
-        let array = match &file.for_request(effort).node(node)?.kind {
+        let array = match &file.for_request(budget).node(node)?.kind {
             NodeKind::Array(array) => Arc::clone(array),
             _ => return Err(Error::corrupt("joined: a member has no array", None)),
         };

@@ -8,7 +8,7 @@ use h5fs_conventions::stored_type::StoredType;
 use h5fs_reader::array::{CacheSize, Engine, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::array::{Array, Fill, Layout, Storage};
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::attribute_value::decode_strings;
@@ -223,7 +223,7 @@ impl TestFile {
 }
 
 impl Container for TestFile {
-    fn for_request(self: Arc<Self>, _effort: &RequestBudget) -> Arc<dyn Container> {
+    fn for_request(self: Arc<Self>, _budget: &RequestBudget) -> Arc<dyn Container> {
         self
     }
 

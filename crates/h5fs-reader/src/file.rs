@@ -20,7 +20,7 @@ pub use values::Values;
 
 use crate::array::{CancelToken, Engine, Reader, SelectedElements};
 use crate::error::{Error, Result};
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::attribute::AttributeContent;
 use crate::model::selection::Selection;
 use crate::model::selector::Selector;

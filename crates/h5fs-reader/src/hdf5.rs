@@ -56,7 +56,7 @@ use crate::hdf5::object::Object;
 use crate::hdf5::object_header::{FIRST_READ_BYTES, ObjectHeader};
 use crate::hdf5::shared::SharedMessages;
 use crate::limits;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::memory::shared_lru::FileLru;
 use crate::model::datatype::ReferenceKind;
 use crate::model::region::Region;
@@ -102,13 +102,13 @@ impl File {
     }
 
     /// Opens a file like [`open`](Self::open), for a request whose metadata reads are charged to
-    /// `effort`. `opening` is the budget for reading the metadata of virtual datasets.
+    /// `budget`. `opening` is the budget for reading the metadata of virtual datasets.
     fn open_with_budget(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
         caches: &Caches,
         force: bool,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         opening: &OpeningBudget,
     ) -> Result<Arc<Self>> {
         let at = superblock::find_signature(&*source)
@@ -130,14 +130,14 @@ impl File {
             original_header_start: far_headers,
         } = match appended {
             Some(source) => source.into(),
-            None => assemble_file(source, &superblock, &neighbours, caches, effort)?,
+            None => assemble_file(source, &superblock, &neighbours, caches, budget)?,
         };
         let form = AddressEncoding {
             original_header_start: far_headers,
             ..superblock.address_encoding
         };
         let metadata = Arc::new(Metadata::new(source, form, caches.new_block_cache()));
-        let shared = read_shared_messages(&metadata.with_effort(effort), &superblock)?;
+        let shared = read_shared_messages(&metadata.with_budget(budget), &superblock)?;
         let cut_off = check_truncated(&superblock, &**metadata.source());
         let opener = FileOpener {
             caches: caches.clone(),
@@ -164,7 +164,7 @@ impl File {
             truncation_error: cut_off,
             objects: Arc::new(caches.new_object_cache()),
         });
-        let root = file.with_effort(effort, opening).read_object(root)?;
+        let root = file.with_budget(budget, opening).read_object(root)?;
         match root.node.kind {
             NodeKind::Group => Ok(file),
             _ => Err(Error::corrupt(
@@ -174,11 +174,11 @@ impl File {
         }
     }
 
-    /// Returns a view of the same file for a request whose metadata reads are charged to `effort`.
+    /// Returns a view of the same file for a request whose metadata reads are charged to `budget`.
     /// `opening` is the budget for reading the metadata of virtual datasets.
-    fn with_effort(&self, effort: &RequestBudget, opening: &OpeningBudget) -> Arc<Self> {
+    fn with_budget(&self, budget: &RequestBudget, opening: &OpeningBudget) -> Arc<Self> {
         Arc::new(File {
-            context: self.context.with_effort(effort, opening.clone()),
+            context: self.context.with_budget(budget, opening.clone()),
             root: self.root,
             truncation_error: self.truncation_error.clone(),
             objects: Arc::clone(&self.objects),
@@ -196,8 +196,8 @@ impl File {
             metadata, opening, ..
         } = &self.context;
         opening.charge_work(weight)?;
-        // An object that is incomplete because the request's effort was spent is not cached.
-        if !object.node.has_transient_error() && !metadata.effort().is_exhausted() {
+        // An object that is incomplete because the request's budget was spent is not cached.
+        if !object.node.has_transient_error() && !metadata.budget().is_exhausted() {
             self.objects.put(id, Arc::clone(&object), weight);
         }
         Ok(object)
@@ -242,12 +242,12 @@ impl OtherFileOpener for FileOpener {
         &self,
         source: SharedSource,
         neighbours: Arc<Neighbours>,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         opening: &OpeningBudget,
     ) -> Result<Arc<dyn VirtualSourceFile>> {
         let (caches, force) = (&self.caches, self.force);
         Ok(File::open_with_budget(
-            source, neighbours, caches, force, effort, opening,
+            source, neighbours, caches, force, budget, opening,
         )?)
     }
 }
@@ -255,16 +255,16 @@ impl OtherFileOpener for FileOpener {
 impl VirtualSourceFile for File {
     fn container_for_request(
         &self,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         opening: &OpeningBudget,
     ) -> Arc<dyn Container> {
-        self.with_effort(effort, opening)
+        self.with_budget(budget, opening)
     }
 }
 
 impl Container for File {
-    fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container> {
-        self.with_effort(effort, &self.context.opening)
+    fn for_request(self: Arc<Self>, budget: &RequestBudget) -> Arc<dyn Container> {
+        self.with_budget(budget, &self.context.opening)
     }
 
     fn root(&self) -> NodeId {
@@ -417,19 +417,19 @@ fn assemble_file(
     superblock: &Superblock,
     neighbours: &Neighbours,
     caches: &Caches,
-    effort: &RequestBudget,
+    budget: &RequestBudget,
 ) -> Result<AssembledFile> {
     let metadata = Metadata::new(
         Arc::clone(&first),
         superblock.address_encoding,
         caches.new_block_cache(),
     );
-    let metadata = metadata.with_effort(effort);
+    let metadata = metadata.with_budget(budget);
     if let Some(at) = superblock.driver_information {
         return driver_info::open_members_from_block(&metadata, at, neighbours);
     }
     let Some(at) = superblock.extension else {
-        return find_unmarked_family(first, superblock, neighbours, effort)
+        return find_unmarked_family(first, superblock, neighbours, budget)
             .map(AssembledFile::from);
     };
     if at.offset() >= first.length() {
@@ -481,18 +481,18 @@ fn check_truncated(superblock: &Superblock, source: &dyn Source) -> Option<Error
 /// superblock claims. Returns `first` itself if it is not too short, or if no such family exists.
 ///
 /// # Errors
-/// [`Error::cancelled`] once the request of `effort` is cancelled.
+/// [`Error::cancelled`] once the request of `budget` is cancelled.
 fn find_unmarked_family(
     first: SharedSource,
     superblock: &Superblock,
     neighbours: &Neighbours,
-    effort: &RequestBudget,
+    budget: &RequestBudget,
 ) -> Result<SharedSource> {
     let end = superblock.end_of_file;
     if first.length() >= end {
         return Ok(first);
     }
-    let cancel = effort.cancel_token();
+    let cancel = budget.cancel_token();
     let is_wanted = || !cancel.is_cancelled();
     match driver_info::open_unmarked_family(&first, end, neighbours, &is_wanted) {
         Ok(Some(family)) => Ok(family),

@@ -8,12 +8,12 @@
 pub mod buffer;
 pub mod cancel;
 pub mod distinct;
-pub mod effort;
 pub mod gate;
 pub mod lock;
 pub mod marks;
 pub mod name_arena;
 pub mod positions;
+pub mod request_budget;
 pub mod shared_lru;
 pub mod weighted_lru;
 

@@ -51,14 +51,14 @@ pub use scalar::{Scalar, ScalarValue};
 pub use shape::Shape;
 
 use crate::error::Result;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::wire::Count;
 
 /// An open HDF5 or ASDF file: a graph of nodes, and the values that are stored outside of arrays.
 pub trait Container: Send + Sync {
     /// Returns a view of the same file for one request. Metadata that is read through this view and
-    /// its streams is charged to the budget `effort`.
-    fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container>;
+    /// its streams is charged to `budget`.
+    fn for_request(self: Arc<Self>, budget: &RequestBudget) -> Arc<dyn Container>;
 
     /// Returns the node that the mount's root shows.
     fn root(&self) -> NodeId;

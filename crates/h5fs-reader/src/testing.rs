@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::datatype::{ByteOrder, Class, Datatype, Member, ReferenceKind};
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, Reference};
 

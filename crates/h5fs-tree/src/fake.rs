@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::array::{Fill, Layout, Storage};
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::{ByteOrder, Charset, Class, ReferenceKind, StringPadding};
@@ -52,7 +52,7 @@ pub(super) struct FakeContainer {
     absent: Vec<u64>,
     /// Number of times that objects were read.
     pub(super) looks: Arc<AtomicUsize>,
-    effort: RequestBudget,
+    budget: RequestBudget,
 }
 
 #[derive(Clone)]
@@ -289,10 +289,10 @@ pub(super) fn byte_type() -> Datatype {
 }
 
 impl Container for FakeContainer {
-    fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container> {
-        let effort = effort.clone();
+    fn for_request(self: Arc<Self>, budget: &RequestBudget) -> Arc<dyn Container> {
+        let budget = budget.clone();
         Arc::new(FakeContainer {
-            effort,
+            budget,
             ..FakeContainer::clone(&self)
         })
     }
@@ -307,11 +307,11 @@ impl Container for FakeContainer {
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
         self.looks.fetch_add(1, Ordering::SeqCst);
-        if self.absent.contains(&id.number()) && self.effort.is_non_blocking() {
-            return Err(self.effort.fail_with_wait(Box::new(|| {})));
+        if self.absent.contains(&id.number()) && self.budget.is_non_blocking() {
+            return Err(self.budget.fail_with_wait(Box::new(|| {})));
         }
         if self.heavy.contains(&id.number()) {
-            self.effort.cancel_token().require_heavy_slot()?;
+            self.budget.cancel_token().require_heavy_slot()?;
         }
         while self.slow.contains(&id.number()) && self.is_failing.load(Ordering::SeqCst) {
             std::thread::sleep(std::time::Duration::from_millis(5));
@@ -322,7 +322,7 @@ impl Container for FakeContainer {
                 return Err(Error::from_io(&error, "a bad disk"));
             }
             if self.costly.contains(&id.number()) {
-                self.effort.spend(limits::REQUEST_METADATA + 1)?;
+                self.budget.spend(limits::REQUEST_METADATA + 1)?;
             }
         }
         self.get(id)?.node.clone()

@@ -175,7 +175,7 @@ impl Filesystem {
         self.mount.log_missing_files(&file);
         // After a cancellation, the result may omit objects that could not be read for that reason.
         let answered = answered.and_then(|answer| {
-            file.effort
+            file.budget
                 .cancel_token()
                 .check_cancelled()
                 .map(|()| answer)
@@ -373,7 +373,7 @@ impl Filesystem {
         cookie: u64,
         visit: &mut ListingCallback<'_>,
     ) -> Result<()> {
-        let request = open.file.effort.cancel_token();
+        let request = open.file.budget.cancel_token();
         let mut has_some = false;
         let listed = self.list_open_directory(open, cookie, &mut |listed, next| {
             let is_full = request.is_cancelled() || visit(listed, next);

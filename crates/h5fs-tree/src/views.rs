@@ -288,7 +288,7 @@ fn node_of(node_type: NodeType) -> &'static dyn FsNode {
 fn row_entry(views: &TargetInode<'_>, row: &ViewsRow) -> Result<LookupEntry> {
     let mount = views.mount;
     let (file, inode) = mount.find_inode(row.ino)?;
-    let (file, _granted) = file.for_request(&views.file.effort.cancel_token());
+    let (file, _granted) = file.for_request(&views.file.budget.cancel_token());
     let target = TargetInode {
         mount,
         file: &file,

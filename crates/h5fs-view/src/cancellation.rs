@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5fs_reader::array::{Bytes, CancelToken, Canceller, Engine};
 use h5fs_reader::error::Result;
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::testing::{Heap, int};
 
 use crate::csv::CsvTable;
@@ -150,8 +150,8 @@ fn cancelling_a_request_ends_a_text_of_masked_elements() {
 #[test]
 fn cancelling_a_request_ends_the_counting_of_a_text() {
     let count = |table: &CsvTable, cancel: &CancelToken| {
-        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
-        TextLengthIndex::measure(table, &Engine::new(0, 1), &effort)
+        let (budget, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+        TextLengthIndex::measure(table, &Engine::new(0, 1), &budget)
     };
     let mask = |content| csv(zeros(), masked(content));
     ends_with_its_second_read(COUNT / 4, mask, count);

@@ -106,10 +106,10 @@ impl File {
         };
         let is_linked = Arc::new(move |node| Ok(!is_deleted(node)));
         let inner: Arc<dyn Container> = file.clone();
-        let effort = RequestBudget::default();
+        let budget = RequestBudget::default();
         (
             file,
-            PaddedContainer::new(inner, Engine::new(0, 1), effort, lengths, is_linked),
+            PaddedContainer::new(inner, Engine::new(0, 1), budget, lengths, is_linked),
         )
     }
 

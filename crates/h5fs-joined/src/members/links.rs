@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::paths::split_path_reversed;
 use h5fs_reader::model::{Container, LinkTarget, NodeId};
 use h5fs_reader::wire::to_u64;
@@ -46,9 +46,9 @@ impl OpenFile {
         &self.opened.container
     }
 
-    /// Returns the container of the file for a request whose work `effort` counts.
-    pub(super) fn for_request(&self, effort: &RequestBudget) -> Arc<dyn Container> {
-        Arc::clone(self.container()).for_request(effort)
+    /// Returns the container of the file for a request whose work `budget` counts.
+    pub(super) fn for_request(&self, budget: &RequestBudget) -> Arc<dyn Container> {
+        Arc::clone(self.container()).for_request(budget)
     }
 
     /// Returns whether `self` and `other` are the same file, which may be open twice.
@@ -107,10 +107,10 @@ impl OpenFile {
         here: NodeId,
         target: &LinkTarget,
     ) -> Result<Option<ObjectLocation>> {
-        let effort = RequestBudget::default();
+        let budget = RequestBudget::default();
         let mut way = LinkWalk {
             opener,
-            effort: &effort,
+            budget: &budget,
             file: Arc::clone(self),
             current_group: here,
             names: Vec::new(),
@@ -130,13 +130,13 @@ impl OpenFile {
         self: &Arc<Self>,
         opener: &dyn MemberFiles,
         path: &[u8],
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<Option<ObjectLocation>> {
         let names = path.split(|&byte| byte == b'/');
         let names = names.filter(|name| !name.is_empty()).rev();
         let way = LinkWalk {
             opener,
-            effort,
+            budget,
             file: Arc::clone(self),
             current_group: self.container().root(),
             names: names.map(<[u8]>::to_vec).collect(),
@@ -149,7 +149,7 @@ impl OpenFile {
 struct LinkWalk<'o> {
     opener: &'o dyn MemberFiles,
     /// The budget of the request, which counts the work of all reads.
-    effort: &'o RequestBudget,
+    budget: &'o RequestBudget,
     file: Arc<OpenFile>,
     current_group: NodeId,
     names: Vec<Vec<u8>>,
@@ -168,7 +168,7 @@ impl LinkWalk<'_> {
             };
             let link = self
                 .file
-                .for_request(self.effort)
+                .for_request(self.budget)
                 .link(self.current_group, &name)?;
             match link.map(|link| link.target) {
                 None => return Ok(None),
@@ -191,7 +191,7 @@ impl LinkWalk<'_> {
             }
             LinkTarget::Soft(path) | LinkTarget::External { path, .. } => split_path_reversed(path),
             LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
-                let names = self.file.for_request(self.effort).alias_path(target)?;
+                let names = self.file.for_request(self.budget).alias_path(target)?;
                 names.into_iter().rev().collect()
             }
             LinkTarget::UserDefined(class) => {
@@ -201,7 +201,7 @@ impl LinkWalk<'_> {
             LinkTarget::Damaged(error) => return Err(error.clone()),
         };
         if let Some(name) = target.other_file_name() {
-            let cancel = self.effort.cancel_token();
+            let cancel = self.budget.cancel_token();
             let Some(other) = self.file.open_external(self.opener, name, &cancel)? else {
                 return Ok(false);
             };

@@ -14,9 +14,9 @@ use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{WantedCheck, check_wanted};
-use crate::memory::effort::RequestBudget;
 use crate::memory::gate::{FairLock, FairLockGuard};
 use crate::memory::lock::lock;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::Array;
 use crate::model::storage::{ChunkGrid, DecodeContext, PieceDecoder, StoredChunk, StoredExtent};
 use crate::source::growing::retry_while_growing;
@@ -192,14 +192,14 @@ impl ArrayChunks {
     }
 
     /// Finds the stored form of chunk `number`. The wait for the index of a remote source ends once
-    /// the request of `effort` is cancelled.
+    /// the request of `budget` is cancelled.
     ///
     /// # Errors
     /// `Corrupt` if the index is damaged or points outside the source, `Limit` for an encoded chunk
     /// of more than [`limits::CHUNK_BYTES`]. [`Error::cancelled`] once the request is cancelled.
-    pub(super) fn locate(&self, number: u64, effort: &RequestBudget) -> Result<ChunkForm> {
+    pub(super) fn locate(&self, number: u64, budget: &RequestBudget) -> Result<ChunkForm> {
         match &self.origin {
-            ChunkOrigin::Grid(chunked) => self.locate_in(chunked, number, effort),
+            ChunkOrigin::Grid(chunked) => self.locate_in(chunked, number, budget),
             ChunkOrigin::Block(..) => Ok(ChunkForm::Encoded(EncodedChunk {
                 number,
                 stored: None,
@@ -262,7 +262,7 @@ impl ArrayChunks {
         &self,
         chunked: &ChunkGrid,
         (number, place): (u64, &[u64]),
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<Option<StoredChunk>> {
         let Some(located) = &self.located else {
             return chunked.index.find(place);
@@ -270,7 +270,7 @@ impl ArrayChunks {
         if let Some(found) = lock(located).get(&number) {
             return Ok(*found);
         }
-        let found = chunked.index.find_with_budget(place, effort)?;
+        let found = chunked.index.find_with_budget(place, budget)?;
         lock(located).put(number, found);
         Ok(found)
     }
@@ -279,10 +279,10 @@ impl ArrayChunks {
         &self,
         chunked: &ChunkGrid,
         number: u64,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<ChunkForm> {
         let place = self.grid.chunk_coordinates(number);
-        let Some(stored) = self.find(chunked, (number, &place), effort)? else {
+        let Some(stored) = self.find(chunked, (number, &place), budget)? else {
             return Ok(ChunkForm::Absent);
         };
         let source = &chunked.source;
@@ -434,8 +434,8 @@ fn should_skip_all(filter_mask: u32, filters: usize) -> bool {
 fn check_never_applied(chunked: &ChunkGrid, error: Error) -> Result<()> {
     let mut left = limits::ALLOCATION_WALK;
     let mut needed = false;
-    let effort = RequestBudget::for_request();
-    chunked.index.walk(&effort, &mut |_, stored| {
+    let budget = RequestBudget::for_request();
+    chunked.index.walk(&budget, &mut |_, stored| {
         needed = left == 0 || filter::check_masked(&chunked.pipeline, stored.filter_mask).is_err();
         left = left.minus_or_zero(1);
         if needed {

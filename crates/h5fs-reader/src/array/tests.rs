@@ -15,7 +15,7 @@ use crate::array::tests::sample::{FIRST_CHUNK, Sample, Table, byte, plain, range
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::array::{Fill, Storage};
 use crate::model::storage::{
     ChunkIndex, ChunkVisitor, DecodeContext, IndexCursor, PieceDecoder, StoredChunk, StoredExtent,

@@ -18,7 +18,7 @@ use crate::asdf::yaml::NodeIndex;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::array::{
     Array, Fill, Layout, Mapping, OpenVirtualSource, Storage, VirtualSource,
 };
@@ -48,14 +48,14 @@ pub(crate) fn is_chunked_ndarray_tag(tag: &str) -> bool {
 ///
 /// # Errors
 /// `Corrupt` if the node is not a chunked ndarray or a chunk lies outside of it. `Limit` if there
-/// are too many chunks, or describing them takes too much effort.
+/// are too many chunks, or describing them takes too much work.
 pub(crate) fn describe(
     context: &NdarrayContext,
-    effort: &RequestBudget,
+    budget: &RequestBudget,
     node: NodeIndex,
 ) -> Result<Array> {
-    let effort = fields::description_budget(effort);
-    let mut parser = Parser::new(context, &effort);
+    let budget = fields::description_budget(budget);
+    let mut parser = Parser::new(context, &budget);
     let fields = Fields::new(parser.document, node)?;
     let (dims, chunks) = parser.extent_and_chunks(&fields)?;
     let datatype = parser.datatype(&fields, chunks.first())?;
@@ -83,11 +83,11 @@ pub(crate) fn describe(
 /// Fails as [`describe`] does.
 pub(crate) fn data_blocks(
     context: &NdarrayContext,
-    effort: &RequestBudget,
+    budget: &RequestBudget,
     node: NodeIndex,
 ) -> Result<Vec<DataBlock>> {
-    let effort = fields::description_budget(effort);
-    let mut parser = Parser::new(context, &effort);
+    let budget = fields::description_budget(budget);
+    let mut parser = Parser::new(context, &budget);
     let fields = Fields::new(parser.document, node)?;
     let (_, chunks) = parser.extent_and_chunks(&fields)?;
     let held = chunks.iter().map(|chunk| {
@@ -100,8 +100,8 @@ pub(crate) fn data_blocks(
 }
 
 impl NdarrayContext {
-    fn ndarray(&self, node: NodeIndex, effort: &RequestBudget) -> ndarray::Ndarray {
-        let document = MeteredDocument::new(self.tree.document(), effort);
+    fn ndarray(&self, node: NodeIndex, budget: &RequestBudget) -> ndarray::Ndarray {
+        let document = MeteredDocument::new(self.tree.document(), budget);
         ndarray::describe(document, &self.contents, &self.externals, node)
     }
 }
@@ -141,8 +141,8 @@ struct ChunkSource {
 
 impl VirtualSource for ChunkSource {
     fn open(&self, cancel: &CancelToken) -> Result<Option<OpenVirtualSource>> {
-        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
-        let array = self.context.ndarray(self.ndarray, &effort).array;
+        let (budget, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+        let array = self.context.ndarray(self.ndarray, &budget).array;
         match &array.storage {
             Err(error) => Err(error.clone()),
             Ok(_) => Ok(Some(OpenVirtualSource {
@@ -180,10 +180,10 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(context: &'a NdarrayContext, effort: &'a RequestBudget) -> Self {
+    fn new(context: &'a NdarrayContext, budget: &'a RequestBudget) -> Self {
         Parser {
             context,
-            document: MeteredDocument::new(context.tree.document(), effort),
+            document: MeteredDocument::new(context.tree.document(), budget),
             entries_left: limits::CHUNK_ENTRIES,
             shapeless_left: limits::SHAPELESS_CHUNKS,
             elements_left: limits::CHUNK_ELEMENTS,

@@ -18,7 +18,7 @@ use crate::asdf::yaml::{Document, NodeIndex};
 use crate::asdf::{chain, scan};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::attribute::{Attribute, Reference};
 use crate::model::datatype::ReferenceKind;
 use crate::model::extras::{ArrayBytesReader, AsdfExtras, BlockHeaderFields, Mask};
@@ -44,7 +44,7 @@ pub struct File {
     externals: Arc<ExternalFiles>,
     nodes: Arc<NodeCache>,
     /// The budget that is charged when a node is converted to the model.
-    effort: RequestBudget,
+    budget: RequestBudget,
 }
 
 impl File {
@@ -103,7 +103,7 @@ impl File {
             error,
             tree: Arc::new(Tree::new(document)),
             nodes: Arc::new(NodeCache::new(caches)),
-            effort: RequestBudget::default(),
+            budget: RequestBudget::default(),
         })
     }
 
@@ -119,7 +119,7 @@ impl File {
             return Ok(known);
         }
         let known = self.describe(id)?;
-        if !known.node.has_transient_error() && !self.effort.is_exhausted() {
+        if !known.node.has_transient_error() && !self.budget.is_exhausted() {
             self.nodes.put(id, known.clone());
         }
         Ok(known)
@@ -168,11 +168,11 @@ impl File {
         let tag = self.tree.document().tag(index)?;
         let is_chunked = self.tree.kind(index) == AsdfNodeKind::Group
             && chunked_ndarray::is_chunked_ndarray_tag(tag);
-        is_chunked.then(|| chunked_ndarray::describe(&self.context(), &self.effort, index))
+        is_chunked.then(|| chunked_ndarray::describe(&self.context(), &self.budget, index))
     }
 
     fn metered_document(&self) -> MeteredDocument<'_> {
-        MeteredDocument::new(self.tree.document(), &self.effort)
+        MeteredDocument::new(self.tree.document(), &self.budget)
     }
 
     fn context(&self) -> NdarrayContext {
@@ -275,10 +275,10 @@ fn link(tree: &Tree, group: NodeIndex, slot: usize) -> Option<Link> {
 }
 
 impl Container for File {
-    fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container> {
-        let effort = effort.clone();
+    fn for_request(self: Arc<Self>, budget: &RequestBudget) -> Arc<dyn Container> {
+        let budget = budget.clone();
         Arc::new(File {
-            effort,
+            budget,
             ..File::clone(&self)
         })
     }
@@ -441,7 +441,7 @@ impl AsdfExtras for File {
         let DescribedNode { node, block } = self.describe_cached(id)?;
         if node.assembled_array.is_some() {
             let blocks =
-                chunked_ndarray::data_blocks(&self.context(), &self.effort, self.index(id)?)?;
+                chunked_ndarray::data_blocks(&self.context(), &self.budget, self.index(id)?)?;
             let mut blocks = blocks.iter();
             return blocks.try_for_each(|block| self.verify(block, read_all));
         }

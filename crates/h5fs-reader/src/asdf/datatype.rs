@@ -14,7 +14,7 @@ use crate::wire::{Count, to_u64};
 /// - `Unsupported` for a scalar type with an unknown name.
 /// - `Corrupt` if the node is not a datatype, or if one element would exceed 4 GiB.
 /// - `Limit` if it is nested too deeply, has too many fields or too long names, or takes too much
-///   effort.
+///   work.
 pub(crate) fn parse(
     document: MeteredDocument<'_>,
     node: NodeIndex,
@@ -230,12 +230,12 @@ pub(crate) fn ucs4(size: u32, order: ByteOrder) -> Datatype {
 mod tests {
     use super::*;
     use crate::asdf::yaml::compose::compose;
-    use crate::memory::effort::RequestBudget;
+    use crate::memory::request_budget::RequestBudget;
 
     fn parsed(text: &str) -> Result<Datatype> {
         let document = compose(text.as_bytes(), 0).unwrap();
-        let effort = RequestBudget::default();
-        let document = MeteredDocument::new(&document, &effort);
+        let budget = RequestBudget::default();
+        let document = MeteredDocument::new(&document, &budget);
         parse(document, NodeIndex::ROOT, ByteOrder::Big)
     }
 

@@ -10,8 +10,8 @@ use crate::asdf::content::BlockContents;
 use crate::asdf::{chain, header};
 use crate::error::{Cause, Error, Result, quote};
 use crate::limits;
-use crate::memory::effort::RequestBudget;
 use crate::memory::lock::lock;
+use crate::memory::request_budget::RequestBudget;
 use crate::source::SharedSource;
 use crate::source::identity::Identity;
 use crate::source::local::descriptors::max_open_files;
@@ -46,13 +46,13 @@ impl ExternalFiles {
         lock(&self.files)
     }
 
-    /// Opens the file called `name` and returns its first block. The work is charged to `effort`.
+    /// Opens the file called `name` and returns its first block. The work is charged to `budget`.
     ///
     /// # Errors
     /// `Io` if the file is missing or may not be opened. [`Error::cancelled`] once the request of
-    /// `effort` is cancelled. Otherwise fails if it is not an ASDF file.
-    pub(crate) fn open(&self, name: &[u8], effort: &RequestBudget) -> Result<Arc<BlockContents>> {
-        let cancel = effort.cancel_token();
+    /// `budget` is cancelled. Otherwise fails if it is not an ASDF file.
+    pub(crate) fn open(&self, name: &[u8], budget: &RequestBudget) -> Result<Arc<BlockContents>> {
+        let cancel = budget.cancel_token();
         let is_wanted = || !cancel.is_cancelled();
         let Some(file) = self.neighbours.open(name, &is_wanted)? else {
             let what = format!("other ASDF file {}: missing", quote(name));
@@ -62,10 +62,10 @@ impl ExternalFiles {
         if let Some((_, known)) = self.files().get(&state) {
             return known.clone();
         }
-        let block = first_block(Arc::<Neighbour>::clone(&file), &self.tables, effort);
+        let block = first_block(Arc::<Neighbour>::clone(&file), &self.tables, budget);
         let found = block.map(Arc::new);
         let is_passing = matches!(&found, Err(error) if error.is_transient());
-        if is_passing || effort.is_exhausted() {
+        if is_passing || budget.is_exhausted() {
             return found;
         }
         let mut files = self.files();
@@ -76,10 +76,10 @@ impl ExternalFiles {
 fn first_block(
     source: SharedSource,
     tables: &SharedChunkTables,
-    effort: &RequestBudget,
+    budget: &RequestBudget,
 ) -> Result<BlockContents> {
     let header = header::read(&*source)?;
-    effort.spend(header.end)?;
+    budget.spend(header.end)?;
     let blocks = chain::list_first_block(&*source, header.end)?;
     Ok(BlockContents::new(source, blocks, tables))
 }

@@ -7,7 +7,7 @@ use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::{Document, NodeIndex};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::wire::{Count, to_u64};
 
 /// Number of bytes that are charged for reading a node, in addition to its text.
@@ -20,13 +20,13 @@ const ENTRY_COST: u64 = 256;
 #[derive(Clone, Copy)]
 pub(crate) struct MeteredDocument<'a> {
     document: &'a Document,
-    effort: &'a RequestBudget,
+    budget: &'a RequestBudget,
 }
 
 impl<'a> MeteredDocument<'a> {
-    /// Creates a view of `document` whose reads are charged to `effort`.
-    pub(crate) fn new(document: &'a Document, effort: &'a RequestBudget) -> Self {
-        MeteredDocument { document, effort }
+    /// Creates a view of `document` whose reads are charged to `budget`.
+    pub(crate) fn new(document: &'a Document, budget: &'a RequestBudget) -> Self {
+        MeteredDocument { document, budget }
     }
 
     pub(crate) fn document(&self) -> &'a Document {
@@ -34,8 +34,8 @@ impl<'a> MeteredDocument<'a> {
     }
 
     /// Returns the budget that is charged for reads.
-    pub(crate) fn effort(&self) -> &'a RequestBudget {
-        self.effort
+    pub(crate) fn budget(&self) -> &'a RequestBudget {
+        self.budget
     }
 }
 
@@ -59,16 +59,16 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// Fails if its merge keys cannot be followed. `Limit` if reading the entries takes too much
-    /// effort.
+    /// work.
     pub(crate) fn new(document: MeteredDocument<'a>, node: NodeIndex) -> Result<Self> {
         for &(key, _) in document.pairs(node).unwrap_or_default() {
             charge_node(document, key)?;
-            document.effort.spend(ENTRY_COST)?;
+            document.budget.spend(ENTRY_COST)?;
         }
         let mut budget = MergeBudget::default();
         let entries = merge::entries(document.document, node, &mut budget);
         let merged = to_u64(budget.spent()).times(ENTRY_COST);
-        document.effort.spend(merged)?;
+        document.budget.spend(merged)?;
         match entries.error {
             Some(error) => Err(error),
             None => Ok(Fields {
@@ -96,9 +96,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the part of `effort` that may be spent on describing one array.
-pub(crate) fn description_budget(effort: &RequestBudget) -> RequestBudget {
-    effort.sub_budget(limits::DESCRIPTION)
+/// Returns the part of `budget` that may be spent on describing one array.
+pub(crate) fn description_budget(budget: &RequestBudget) -> RequestBudget {
+    budget.sub_budget(limits::DESCRIPTION)
 }
 
 /// Charges a read of `node` to the budget of the document, with the length of the text if the node
@@ -108,7 +108,7 @@ pub(crate) fn description_budget(effort: &RequestBudget) -> RequestBudget {
 /// `Limit` if the budget is exhausted.
 pub(crate) fn charge_node(document: MeteredDocument<'_>, node: NodeIndex) -> Result<()> {
     let text = document.text(node).map_or(0, str::len);
-    document.effort.spend(NODE_COST.plus(to_u64(text)))
+    document.budget.spend(NODE_COST.plus(to_u64(text)))
 }
 
 /// Returns the value of a scalar of type int, or `None` for any other node.

@@ -35,7 +35,7 @@ pub(crate) struct InlineElements {
 ///
 /// # Errors
 /// `Corrupt` if lists of one level have different lengths or an element does not fit the datatype.
-/// `Limit` if aliases repeat too many elements, or if reading the elements takes too much effort.
+/// `Limit` if aliases repeat too many elements, or if reading the elements takes too much work.
 pub(crate) fn read(
     document: MeteredDocument<'_>,
     data: NodeIndex,
@@ -53,7 +53,7 @@ pub(crate) fn read(
     }
     let size = shape::product(&dims)?.times(u64::from(datatype.size));
     Error::check_limit(size, limits::INLINE_BYTES, "bytes of inline data")?;
-    document.effort().spend(size)?;
+    document.budget().spend(size)?;
     let mut bytes = Vec::with_capacity(to_usize(size)?);
     visit_elements(document, data, &dims, &mut |element| {
         if is_text && document.core_tag(element) == Some(CoreTag::Null) {
@@ -234,7 +234,7 @@ fn scalar_number(document: MeteredDocument<'_>, node: NodeIndex) -> Result<Optio
     if text.len() <= limits::NUMBER_TEXT {
         let sixtieths = to_u64(text.matches(':').count());
         let bytes = sixtieths.times(SEXAGESIMAL_PART_COST);
-        document.effort().spend(to_u64(text.len()).plus(bytes))?;
+        document.budget().spend(to_u64(text.len()).plus(bytes))?;
     }
     Ok(number::scalar_number(&document, node))
 }
@@ -340,13 +340,13 @@ mod tests {
     use super::*;
     use crate::asdf::fields;
     use crate::asdf::yaml::compose::compose;
-    use crate::memory::effort::RequestBudget;
+    use crate::memory::request_budget::RequestBudget;
 
     fn inline(data: &str, datatype: &str) -> Result<InlineElements> {
         let document = compose(format!("[{data}, {datatype}]").as_bytes(), 0).unwrap();
         let order = ByteOrder::Little;
-        let effort = fields::description_budget(&RequestBudget::default());
-        let document = MeteredDocument::new(&document, &effort);
+        let budget = fields::description_budget(&RequestBudget::default());
+        let document = MeteredDocument::new(&document, &budget);
         let &[data, datatype] = document.items(NodeIndex::ROOT).unwrap() else {
             panic!("two items");
         };

@@ -64,8 +64,8 @@ pub(crate) fn describe(
     externals: &ExternalFiles,
     node: NodeIndex,
 ) -> Ndarray {
-    let effort = fields::description_budget(document.effort());
-    let document = MeteredDocument::new(&document, &effort);
+    let budget = fields::description_budget(document.budget());
+    let document = MeteredDocument::new(&document, &budget);
     let mut block = None;
     let parser = Parser {
         document,
@@ -91,8 +91,8 @@ pub(crate) fn extent(
     externals: &ExternalFiles,
     node: NodeIndex,
 ) -> Result<(Vec<u64>, bool)> {
-    let effort = fields::description_budget(document.effort());
-    let document = MeteredDocument::new(&document, &effort);
+    let budget = fields::description_budget(document.budget());
+    let document = MeteredDocument::new(&document, &budget);
     let parser = Parser {
         document,
         contents,
@@ -142,8 +142,8 @@ pub(crate) fn null_flags(
     node: NodeIndex,
     array: &Array,
 ) -> Result<Option<Array>> {
-    let effort = fields::description_budget(document.effort());
-    let document = MeteredDocument::new(&document, &effort);
+    let budget = fields::description_budget(document.budget());
+    let document = MeteredDocument::new(&document, &budget);
     let data = match document.items(node) {
         Some(_) => Some(node),
         None => Fields::new(document, node)?.get("data"),
@@ -343,7 +343,7 @@ impl<'a> Parser<'a> {
         fields::charge_node(self.document, source)?;
         match external_name(self.document, source) {
             Some(file) => {
-                let contents = self.externals.open(&file, self.document.effort());
+                let contents = self.externals.open(&file, self.document.budget());
                 contents.map(DataBlock::External)
             }
             None => self.block_index(source).map(DataBlock::Internal),

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::limits;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::wire::{Count, Cursor, to_u64};
 
 const NODE: &str = "B-tree node (version 1)";
@@ -140,10 +140,10 @@ impl BtreeV1 {
         (first..node.used).filter_map(|i| self.child(node, i).ok()?)
     }
 
-    /// Returns a view of the same tree whose reads are charged to `effort`.
-    pub(crate) fn with_effort(&self, effort: &RequestBudget) -> Self {
+    /// Returns a view of the same tree whose reads are charged to `budget`.
+    pub(crate) fn with_budget(&self, budget: &RequestBudget) -> Self {
         BtreeV1 {
-            meta: self.meta.with_effort(effort),
+            meta: self.meta.with_budget(budget),
             ..self.clone()
         }
     }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::btree_v2::levels::{CHECKSUM, ChildPointer, NODE_PREFIX, NodeCapacities};
 use crate::hdf5::file::metadata::{Metadata, verify_checksum};
 use crate::hdf5::file::number_form::Address;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::wire::{Count, Cursor, to_u64};
 
 const HEADER: &str = "B-tree header (version 2)";
@@ -146,10 +146,10 @@ impl BtreeV2 {
         self.levels.depth()
     }
 
-    /// Returns a view of the same tree whose reads are charged to `effort`.
-    pub(crate) fn with_effort(&self, effort: &RequestBudget) -> Self {
+    /// Returns a view of the same tree whose reads are charged to `budget`.
+    pub(crate) fn with_budget(&self, budget: &RequestBudget) -> Self {
         BtreeV2 {
-            meta: self.meta.with_effort(effort),
+            meta: self.meta.with_budget(budget),
             ..self.clone()
         }
     }

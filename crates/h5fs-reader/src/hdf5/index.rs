@@ -20,7 +20,7 @@ pub(crate) mod single;
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::Address;
 use crate::limits;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, to_u64};
 

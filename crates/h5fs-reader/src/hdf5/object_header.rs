@@ -410,7 +410,7 @@ impl Metadata {
     /// instead.
     fn read(&self, at: Address, length: u64, what: &'static str) -> Result<Vec<u8>> {
         Error::check_limit(length, limits::HEADER_BYTES, what)?;
-        self.effort().spend(length)?;
+        self.budget().spend(length)?;
         self.read_uncached(at.offset(), length, what)
     }
 }

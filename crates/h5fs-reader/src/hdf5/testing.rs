@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::hdf5::file::caches::Caches;
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::{Address, AddressEncoding, Width};
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::storage::{ChunkIndex, IndexCursor, StoredChunk};
 use crate::source::memory::MemorySource;
 use crate::wire::checksum::lookup3;
@@ -59,13 +59,13 @@ pub(crate) fn walked(index: &dyn ChunkIndex) -> Result<Vec<(Vec<u64>, u64)>> {
         met.push((place.to_vec(), chunk.offset));
         ControlFlow::Continue(())
     };
-    let effort = RequestBudget::default();
-    let walked = index.walk(&effort, &mut visit);
+    let budget = RequestBudget::default();
+    let walked = index.walk(&budget, &mut visit);
     let mut place = IndexCursor::default();
     let mut again = Vec::new();
     let ended = loop {
         let before = (place.clone(), again.len());
-        let step = index.walk_from(&mut place, &effort, &mut |place, chunk| {
+        let step = index.walk_from(&mut place, &budget, &mut |place, chunk| {
             again.push((place.to_vec(), chunk.offset));
             ControlFlow::Break(())
         });

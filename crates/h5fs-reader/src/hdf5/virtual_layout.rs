@@ -427,8 +427,8 @@ impl VirtualLayoutBuilder<'_> {
         match &self.last_opened {
             Some((last, extent)) if Arc::ptr_eq(last, source) => Ok(extent.clone()),
             _ => {
-                let effort = self.context.metadata.effort();
-                let found = source.open_with_budget(effort, &self.opening)?;
+                let budget = self.context.metadata.budget();
+                let found = source.open_with_budget(budget, &self.opening)?;
                 let extent = found.map(|found| found.array.shape.dims().to_vec());
                 self.last_opened = Some((Arc::clone(source), extent.clone()));
                 Ok(extent)

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::Container;
 use crate::model::attribute::{Attribute, Reference};
 use crate::model::datatype::ReferenceKind;
@@ -20,7 +20,7 @@ pub trait ContainerOverlay: Send + Sync + 'static {
     fn inner(&self) -> &Arc<dyn Container>;
 
     /// Returns the overlay of `inner`, which is the inner container for one request.
-    fn with_inner(&self, inner: Arc<dyn Container>, effort: &RequestBudget) -> Arc<dyn Container>;
+    fn with_inner(&self, inner: Arc<dyn Container>, budget: &RequestBudget) -> Arc<dyn Container>;
 
     /// Returns the node that the overlay shows.
     ///
@@ -40,9 +40,9 @@ impl<T: ContainerOverlay> Container for T {
         self.overlay_node(id)
     }
 
-    fn for_request(self: Arc<Self>, effort: &RequestBudget) -> Arc<dyn Container> {
-        let inner = Arc::clone(self.inner()).for_request(effort);
-        self.with_inner(inner, effort)
+    fn for_request(self: Arc<Self>, budget: &RequestBudget) -> Arc<dyn Container> {
+        let inner = Arc::clone(self.inner()).for_request(budget);
+        self.with_inner(inner, budget)
     }
 
     fn root(&self) -> NodeId {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort::RequestBudget;
 use crate::memory::name_arena::{NameArena, NamePosition};
 use crate::memory::positions::PositionMap;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::wire::{Count, to_u64};
 
@@ -151,8 +151,8 @@ impl PathIndex {
     /// Skips objects that cannot be read: the error is reported to those who read the object
     /// itself.
     pub fn build(container: &Arc<dyn Container>, make_room: &dyn Fn(u64)) -> Self {
-        let effort = RequestBudget::for_request();
-        let container = &*Arc::clone(container).for_request(&effort);
+        let budget = RequestBudget::for_request();
+        let container = &*Arc::clone(container).for_request(&budget);
         let root = container.root();
         let mut index = PathIndex {
             root: Some(root),
@@ -176,7 +176,7 @@ impl PathIndex {
                 Ok(_) => {}
                 Err(error) => index.record_error(index.entries.len(), &error),
             }
-            index.complete &= !effort.is_exhausted();
+            index.complete &= !budget.is_exhausted();
             next = next.plus_one();
         }
         index

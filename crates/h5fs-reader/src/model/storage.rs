@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::memory;
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::memory::cancel::WantedCheck;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::source::SharedSource;
 use crate::wire::{Count, Extent};
 
@@ -126,7 +126,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>>;
 
     /// Finds a chunk like [`find`](Self::find). Bytes of the index that are read are charged to
-    /// `effort`. The wait for a remote source ends once the request of `effort` is cancelled.
+    /// `budget`. The wait for a remote source ends once the request of `budget` is cancelled.
     ///
     /// # Errors
     /// Fails as `find` does. `BudgetExceeded` if too many bytes would have to be read.
@@ -134,20 +134,20 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     fn find_with_budget(
         &self,
         place: &[u64],
-        _effort: &RequestBudget,
+        _budget: &RequestBudget,
     ) -> Result<Option<StoredChunk>> {
         self.find(place)
     }
 
     /// Calls `visit` with every stored chunk in the index's order until `visit` breaks. Bytes of
-    /// the index that are read are charged to `effort`.
-    fn walk(&self, effort: &RequestBudget, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        self.walk_from(&mut IndexCursor::default(), effort, visit)
+    /// the index that are read are charged to `budget`.
+    fn walk(&self, budget: &RequestBudget, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        self.walk_from(&mut IndexCursor::default(), budget, visit)
     }
 
     /// Calls `visit` with the stored chunks from the position `place` on, in the index's order,
     /// until `visit` breaks. Sets `place` to the position after the last visited chunk, where a
-    /// later walk can continue. Bytes of the index that are read are charged to `effort`.
+    /// later walk can continue. Bytes of the index that are read are charged to `budget`.
     ///
     /// # Errors
     /// `Corrupt` if a structure is damaged, after the chunks before it were visited. `place` then
@@ -155,7 +155,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     fn walk_from(
         &self,
         place: &mut IndexCursor,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()>;
 }

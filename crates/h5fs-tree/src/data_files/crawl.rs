@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
 use h5fs_reader::error::Result;
-use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::array::Storage;
 use h5fs_reader::model::{Container, LinkTarget, NodeId, NodeKind};
 
@@ -124,10 +124,10 @@ fn crawl(
         }
         let (mut wait, mut is_stuck) = (None, true);
         for CrawlItem(subject, looks) in std::mem::take(&mut window) {
-            let effort = RequestBudget::non_blocking();
-            let glance = Arc::clone(container).for_request(&effort);
-            let found = subject.read(&*glance, &effort, left);
-            if let Some(put_off) = effort.take_wait() {
+            let budget = RequestBudget::non_blocking();
+            let glance = Arc::clone(container).for_request(&budget);
+            let found = subject.read(&*glance, &budget, left);
+            if let Some(put_off) = budget.take_wait() {
                 wait.get_or_insert(put_off);
                 if looks < limits::CRAWL_LOOKS {
                     window.push(CrawlItem(subject, looks.saturating_add(1)));
@@ -191,7 +191,7 @@ impl CrawlSubject {
     fn read(
         self,
         glance: &dyn Container,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         left: usize,
     ) -> Result<Vec<CrawlSubject>> {
         match self {
@@ -214,7 +214,7 @@ impl CrawlSubject {
                     && let Ok(Storage::Chunked(chunked)) = &array.storage
                 {
                     let pass = &mut |_: &[u64], _| ControlFlow::Continue(());
-                    chunked.index.walk(effort, pass)?;
+                    chunked.index.walk(budget, pass)?;
                 }
                 Ok(Vec::new())
             }

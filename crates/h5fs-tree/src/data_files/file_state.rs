@@ -14,8 +14,8 @@ use h5fs_reader::array::kinds::vlen::VariableLengthContent;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::memory::cancel::{CancelToken, Canceller};
-use h5fs_reader::memory::effort::{RequestBudget, RequestBudgetGuard};
 use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::request_budget::{RequestBudget, RequestBudgetGuard};
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::array::{Fill, Layout, Storage};
 use h5fs_reader::model::datatype::ByteOrder;
@@ -76,7 +76,7 @@ pub(crate) struct OpenedFile {
 pub(crate) struct FileState {
     pub(crate) container: Arc<dyn Container>,
     /// The budget that limits what one request may read from the container.
-    pub(crate) effort: RequestBudget,
+    pub(crate) budget: RequestBudget,
     shared: Arc<SharedFileState>,
 }
 
@@ -158,7 +158,7 @@ impl FileState {
     ) -> Self {
         FileState {
             container: opened.container,
-            effort: RequestBudget::default(),
+            budget: RequestBudget::default(),
             shared: Arc::new(SharedFileState {
                 generation,
                 tree,
@@ -188,11 +188,11 @@ impl FileState {
     /// Returns this state with a budget for one request, which `cancel` cancels. The budget applies
     /// until the returned guard is dropped.
     pub(crate) fn for_request(&self, cancel: &CancelToken) -> (Arc<Self>, RequestBudgetGuard) {
-        let effort = RequestBudget::for_request();
-        let granted = effort.renew_for(&self.token_until_end(cancel));
+        let budget = RequestBudget::for_request();
+        let granted = budget.renew_for(&self.token_until_end(cancel));
         let file = FileState {
-            container: Arc::clone(&self.container).for_request(&effort),
-            effort,
+            container: Arc::clone(&self.container).for_request(&budget),
+            budget,
             shared: Arc::clone(&self.shared),
         };
         (Arc::new(file), granted)
@@ -201,10 +201,10 @@ impl FileState {
     /// Returns this state with the budget of the request that uses the state `other` of another
     /// file.
     pub(crate) fn with_budget_of(&self, other: &FileState) -> Arc<Self> {
-        let effort = other.effort.clone();
+        let budget = other.budget.clone();
         Arc::new(FileState {
-            container: Arc::clone(&self.container).for_request(&effort),
-            effort,
+            container: Arc::clone(&self.container).for_request(&budget),
+            budget,
             shared: Arc::clone(&self.shared),
         })
     }
@@ -212,10 +212,10 @@ impl FileState {
     /// Returns this state with a budget of at most `bytes` bytes, which are taken from the budget
     /// of the request.
     pub(crate) fn with_partial_budget(&self, bytes: u64) -> Arc<Self> {
-        let effort = self.effort.sub_budget(bytes);
+        let budget = self.budget.sub_budget(bytes);
         Arc::new(FileState {
-            container: Arc::clone(&self.container).for_request(&effort),
-            effort,
+            container: Arc::clone(&self.container).for_request(&budget),
+            budget,
             shared: Arc::clone(&self.shared),
         })
     }
@@ -231,7 +231,7 @@ impl FileState {
     /// Grants a budget like [`RequestBudget::renew_for`]. The end of this state cancels the work
     /// too.
     pub(crate) fn grant_budget(&self, cancel: &CancelToken) -> RequestBudgetGuard {
-        self.effort.renew_for(&self.token_until_end(cancel))
+        self.budget.renew_for(&self.token_until_end(cancel))
     }
 
     /// Returns a token that is cancelled with `cancel`, or when this state ends.
@@ -394,10 +394,10 @@ impl FileState {
             let index = index.get(&whole);
             Ok(index.checked_parent_and_name(node)?.is_some() || !index.is_complete())
         };
-        let (effort, lengths) = (self.effort.clone(), Arc::clone(&self.lengths));
+        let (budget, lengths) = (self.budget.clone(), Arc::clone(&self.lengths));
         let (engine, is_linked) = (Arc::clone(&self.engine), Arc::new(is_linked));
         Arc::new(PaddedContainer::new(
-            container, engine, effort, lengths, is_linked,
+            container, engine, budget, lengths, is_linked,
         ))
     }
 
@@ -554,7 +554,7 @@ impl FileState {
             count()
         } else {
             self.counts
-                .get_or_count(text, &self.effort.cancel_token(), count)
+                .get_or_count(text, &self.budget.cancel_token(), count)
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use h5fs_reader::array::Engine;
 use h5fs_reader::error::{Cause, Error, Result};
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::{
     Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference, datatype,
 };

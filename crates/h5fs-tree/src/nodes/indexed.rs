@@ -65,7 +65,7 @@ pub(crate) fn list<E: IndexedEntry>(
     let mut at = first - DOT_ENTRIES;
     let mut is_any = false;
     loop {
-        directory.file.effort.renew();
+        directory.file.budget.renew();
         let (entries, behind) = match find(at) {
             Ok(Some(found)) => found,
             Err(error) if !is_any => return Err(error),

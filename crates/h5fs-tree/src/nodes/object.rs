@@ -68,7 +68,7 @@ pub(crate) fn measure(
                 let content = file.variable_length_content(node.id, array);
                 // Opening the object will report why the object cannot be read.
                 match ignore_permanent(
-                    content.and_then(|content| content.length(&file.effort.cancel_token())),
+                    content.and_then(|content| content.length(&file.budget.cancel_token())),
                 )? {
                     Some(size) => (size, StoredSize::Known(Some(size))),
                     None => (0, StoredSize::Unknown),
@@ -144,7 +144,7 @@ pub(crate) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>> {
             let content = file.variable_length_content(node.id, array)?;
             Ok(Box::new(VariableLengthFile::new(
                 content,
-                &file.effort.cancel_token(),
+                &file.budget.cancel_token(),
             )?))
         }
         NodeKind::Array(array) => Ok(Box::new(RawElements::new(file.reader(node.id, array)?))),

@@ -40,7 +40,7 @@ impl FsNode for OtherFilesDirectory {
         };
         match mount.other_files.find(source, name)? {
             OtherFileEntry::File(file) => {
-                let (file, _granted) = file.for_request(&source.effort.cancel_token());
+                let (file, _granted) = file.for_request(&source.budget.cancel_token());
                 let root = file.container.root();
                 let found = LinkEntry {
                     ino: inode::node_number(file.generation, file.tree, root),

@@ -170,7 +170,7 @@ impl SelectionDirectory for GroupSelections<'_> {
         } else {
             None
         };
-        part.into_content(values, &file.effort.cancel_token())
+        part.into_content(values, &file.budget.cancel_token())
     }
 
     fn view_tree(&self, _: &FileState) -> Result<Option<TreeNumber>> {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use h5fs_reader::array::Engine;
 use h5fs_reader::error::Result;
 use h5fs_reader::memory::cancel::CancelToken;
-use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::memory::weighted_lru::WeightedLru;
 use h5fs_reader::model::NodeId;
 use h5fs_view::text_files::counted_text::{TextLengthIndex, TextUnits};
@@ -90,17 +90,17 @@ impl CountCache {
 ///
 /// # Errors
 /// Fails if a unit cannot be written, and with
-/// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) if the request with this `effort`
+/// [`Error::cancelled`](h5fs_reader::error::Error::cancelled) if the request with this `budget`
 /// must end.
 pub(crate) fn count_units(
     units: &dyn TextUnits,
     engine: &Engine,
-    effort: &RequestBudget,
+    budget: &RequestBudget,
 ) -> CountResult {
     if units.uniform_units().is_none() && units.value_count() > limits::QUICK_VALUES {
-        effort.cancel_token().require_heavy_slot()?;
+        budget.cancel_token().require_heavy_slot()?;
     }
-    let count = TextLengthIndex::measure(units, engine, effort)?;
+    let count = TextLengthIndex::measure(units, engine, budget)?;
     Ok(count.map(Arc::new))
 }
 
@@ -111,10 +111,10 @@ pub(crate) fn count_units(
 /// Fails as [`count_units`] does.
 pub(crate) fn count_sequential_text(
     text: &impl ResumableText,
-    effort: &RequestBudget,
+    budget: &RequestBudget,
 ) -> CountResult {
-    let count = TextLengthIndex::measure_parts(text, effort, || {
-        effort.cancel_token().require_heavy_slot()
+    let count = TextLengthIndex::measure_parts(text, budget, || {
+        budget.cancel_token().require_heavy_slot()
     })?;
     Ok(count.map(Arc::new))
 }
@@ -161,10 +161,10 @@ mod tests {
             selector: (*b"").into(),
         };
         let times = 0..3;
-        let effort = RequestBudget::default();
-        let count_line = || count_units(&line, &engine, &effort);
+        let budget = RequestBudget::default();
+        let count_line = || count_units(&line, &engine, &budget);
         let count = |_| {
-            let counted = counts.get_or_count(text.clone(), &effort.cancel_token(), count_line);
+            let counted = counts.get_or_count(text.clone(), &budget.cancel_token(), count_line);
             counted.is_ok()
         };
         let found = times.map(count).collect();

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use h5fs_reader::error::Result;
 use h5fs_reader::memory;
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::storage::{ChunkIndex, IndexCursor};
 
 /// Number of chunks that one step of a walk of the chunk index returns.
@@ -56,14 +56,14 @@ impl IndexWalk {
         index: &dyn ChunkIndex,
         around: &dyn Fn(&[u64]) -> Option<u64>,
         at: u64,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<Option<(Option<u64>, u64)>> {
         if let Some(known) = self.next_cached_name(at) {
             return Ok(Some(known));
         }
         let mut passed = 0;
         let met = &mut self.lowest_names;
-        index.walk_from(&mut self.cursor, effort, &mut |place, _| {
+        index.walk_from(&mut self.cursor, budget, &mut |place, _| {
             passed += 1;
             met.extend(around(place).filter(|number| *number >= at));
             if met.len() > BATCH {
@@ -91,14 +91,14 @@ impl IndexWalk {
         index: &dyn ChunkIndex,
         (above, width): (&[u64], u64),
         at: u64,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<Option<(Option<u64>, u64)>> {
         if let Some(known) = self.next_cached_name(at) {
             return Ok(Some(known));
         }
         let mut passed = 0;
         let ahead = &mut self.found_names;
-        let walked = index.walk_from(&mut self.cursor, effort, &mut |place, _| {
+        let walked = index.walk_from(&mut self.cursor, budget, &mut |place, _| {
             passed += 1;
             let below = place.strip_prefix(above).and_then(<[u64]>::first);
             ahead.extend(below.filter(|number| (at..width).contains(number)));

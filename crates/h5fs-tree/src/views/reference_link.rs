@@ -42,7 +42,7 @@ impl FsNode for ReferenceLink {
             .element_number(&inode.name)
             .ok_or(Error::NotFound)?;
         let reference =
-            references.read_target(&*file.container, number, &file.effort.cancel_token())?;
+            references.read_target(&*file.container, number, &file.budget.cancel_token())?;
         let text = match reference {
             Reference::Object(node) | Reference::Region(node) => text(target, node)?,
             Reference::Dangling(address) => Some(dangling_text(address, "no object")),
@@ -73,7 +73,7 @@ pub(crate) fn lookup_element(
     match ignore_permanent(references.read_target(
         &*file.container,
         number,
-        &file.effort.cancel_token(),
+        &file.budget.cancel_token(),
     ))? {
         Some(reference) if !is_object(&reference) => return Err(Error::NotFound),
         _ => {}
@@ -95,7 +95,7 @@ pub(crate) fn list(
     indexed::list(directory, first, visit, |at| {
         if block.next_element(at).is_none() {
             block = references
-                .read_block(at, &file.effort.cancel_token())?
+                .read_block(at, &file.budget.cancel_token())?
                 .unwrap_or_default();
         }
         let Some((number, element)) = block.next_element(at) else {

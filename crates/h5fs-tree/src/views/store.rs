@@ -284,7 +284,7 @@ fn open_text_chunk(target: &TargetInode<'_>, texts: TextChunkFile) -> Result<Box
         selector: target.inode.name.clone(),
     };
     let file = target.file;
-    let count = file.count_text(text, || count_units(&texts, &file.engine, &file.effort))?;
+    let count = file.count_text(text, || count_units(&texts, &file.engine, &file.budget))?;
     match count {
         Some(count) => Ok(Box::new(CountedFile::from_count(texts, count))),
         None => Err(Error::limit(
@@ -361,7 +361,7 @@ fn list_chunks(
     };
     let walk = listing.index_walk.get_or_insert_default();
     indexed::list(directory, first, visit, |at| {
-        let Some((chunk, next)) = names.find(walk, at, &directory.file.effort)? else {
+        let Some((chunk, next)) = names.find(walk, at, &directory.file.budget)? else {
             return Ok(None);
         };
         let shown = chunk.map(|chunk| entry(directory, chunk.to_string().into_bytes(), kind));

@@ -1,7 +1,7 @@
 //! The entries of a directory of chunks in a Zarr store, in numerical order.
 
 use h5fs_reader::error::Result;
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::storage::ChunkIndex;
 use h5fs_view::zarr::array::ZarrArray;
 
@@ -73,7 +73,7 @@ impl<'a> ChunkDirectorySearch<'a> {
 
     /// Finds the first entry whose name is `at` or higher. Returns the name, if this step of the
     /// search has found it, and the name at which the next step continues. Returns `None` after the
-    /// last entry. Reads of the chunk index count against the budget `effort`.
+    /// last entry. Reads of the chunk index count against `budget`.
     ///
     /// # Errors
     /// Fails if the index is damaged.
@@ -81,7 +81,7 @@ impl<'a> ChunkDirectorySearch<'a> {
         &self,
         walk: &mut IndexWalk,
         at: u64,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<Option<(Option<u64>, u64)>> {
         let is_there = match self.search {
             _ if at >= self.width => return Ok(None),
@@ -90,7 +90,7 @@ impl<'a> ChunkDirectorySearch<'a> {
                 .array
                 .has_chunk_file(&[self.parent_indices, &[at]].concat())?,
             ChunkSearchMethod::Walk(index) => {
-                return walk.find(index, (self.parent_indices, self.width), at, effort);
+                return walk.find(index, (self.parent_indices, self.width), at, budget);
             }
             ChunkSearchMethod::WalkConverted(index) => {
                 let around = |place: &[u64]| {
@@ -98,7 +98,7 @@ impl<'a> ChunkDirectorySearch<'a> {
                     let number = around.strip_prefix(self.parent_indices)?.first().copied();
                     number.filter(|number| *number < self.width)
                 };
-                return walk.find_converted(index, &around, at, effort);
+                return walk.find_converted(index, &around, at, budget);
             }
         };
         Ok(Some((is_there.then_some(at), at + 1)))

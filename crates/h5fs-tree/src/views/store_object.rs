@@ -242,7 +242,7 @@ fn add_scalar_attributes(
         StorePresence::Unsupported => Ok(false),
         StorePresence::Implied if file.container.asdf_extras().is_some() => {
             let json = AsdfJson::new(Arc::clone(&file.container), object.id);
-            let value = json.whole_text(&file.effort.cancel_token())?;
+            let value = json.whole_text(&file.budget.cancel_token())?;
             Ok(attributes.add_attribute(&link.name, value.trim_ascii_end()))
         }
         _ => Ok(true),
@@ -315,7 +315,7 @@ pub(crate) fn chunk_grid(
         node.id,
         b"is fully filtered",
         |_| 0,
-        || codecs::has_all_filtered_chunks(&array, &file.effort),
+        || codecs::has_all_filtered_chunks(&array, &file.budget),
     );
     Ok(if ignore_permanent(found)?.is_some_and(|all| *all) {
         ChunkGridKind::Stored

@@ -244,7 +244,7 @@ fn listed_attributes(directory: &TargetInode<'_>, shown: &ViewEntry) -> ListedAt
     let now = mount.last_shown_state(directory.file);
     let entry = match now.filter(|now| now.generation == shown.inode.generation) {
         Some(now) if now.is_growing() => {
-            let (now, _granted) = now.for_request(&file.effort.cancel_token());
+            let (now, _granted) = now.for_request(&file.budget.cancel_token());
             lookup_view_entry(mount, &now, shown).ok()
         }
         Some(_) => lookup_view_entry(mount, directory.file, shown).ok(),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::Result;
 use h5fs_reader::memory;
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::Array;
 use h5fs_reader::model::array::Storage;
 use h5fs_reader::model::storage::{ChunkGrid, IndexCursor, StoredChunk};
@@ -57,10 +57,10 @@ impl ResumableText for ChunkLines {
         };
         let mut line = String::new();
         let mut is_full = false;
-        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+        let (budget, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
         chunked
             .index
-            .walk_from(place, &effort, &mut |chunk_place, chunk| {
+            .walk_from(place, &budget, &mut |chunk_place, chunk| {
                 line.clear();
                 write_line(chunked, chunk_place, chunk, &mut line);
                 out.extend_from_slice(line.as_bytes());

@@ -7,7 +7,7 @@ use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::hdf5::encode::object_header::ObjectHeader;
 use h5fs_reader::hdf5::encode::superblock::{self, Superblock};
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::NodeId;
 use h5fs_reader::wire::{to_u64, to_usize};
 
@@ -72,10 +72,10 @@ impl Hdf5Plan {
     /// # Errors
     /// `Limit` for too many objects or too many bytes of metadata. Fails if the description of an
     /// object cannot be read now, or if the request is cancelled.
-    pub fn new(source: &Hdf5Source, root: &RootGroup, effort: &RequestBudget) -> Result<Self> {
+    pub fn new(source: &Hdf5Source, root: &RootGroup, budget: &RequestBudget) -> Result<Self> {
         // The limits of a computed file bound what is read.
-        effort.remove_limit();
-        let cancel = &effort.cancel_token();
+        budget.remove_limit();
+        let cancel = &budget.cancel_token();
         let planned = ObjectCollector::collect(source, root, cancel)?;
         let mut planner = Planner::new(source, planned);
         planner.measure_metadata(cancel)?;

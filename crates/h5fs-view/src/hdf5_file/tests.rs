@@ -7,7 +7,7 @@ use std::sync::Arc;
 use h5fs_reader::array::{Engine, Reader};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::file::{Dataset, File, Group, Object, Values};
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::datatype::ReferenceKind;
 use h5fs_reader::model::{
     Attribute, Container, Link, LinkStream, LinkTarget, LinksInMemory, Node, NodeId, NodeKind,

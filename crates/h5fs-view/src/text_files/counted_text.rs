@@ -13,9 +13,9 @@ use std::time::Instant;
 
 use h5fs_reader::array::{CancelToken, Engine};
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::memory::effort::RequestBudget;
 use h5fs_reader::memory::lock::lock;
 use h5fs_reader::memory::marks::CheckpointList;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
@@ -129,16 +129,16 @@ const SHARE_UNITS: u64 = 8192;
 
 impl TextLengthIndex {
     /// Counts the length of the text of `units`; `None` if the text is too long to be counted.
-    /// `effort` is the metadata budget of the request.
+    /// `budget` is the metadata budget of the request.
     ///
     /// # Errors
     /// `Io` if the count takes too long. Fails if a unit cannot be written.
     pub fn measure(
         units: &dyn TextUnits,
         engine: &Engine,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<Option<Self>> {
-        Self::measure_since(Instant::now(), units, engine, effort)
+        Self::measure_since(Instant::now(), units, engine, budget)
     }
 
     /// Does the same as [`measure`](Self::measure), for a count that began at the time `started`.
@@ -146,7 +146,7 @@ impl TextLengthIndex {
         started: Instant,
         units: &dyn TextUnits,
         engine: &Engine,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<Option<Self>> {
         if let Some(even) = units.uniform_units() {
             return Self::from_uniform(units, even).map(Some);
@@ -158,12 +158,12 @@ impl TextLengthIndex {
         let helpers = engine.take_helpers(usize::try_from(shares.saturating_sub(1)).unwrap_or(0));
         let counting = CountInProgress {
             units,
-            effort,
+            budget,
             shares,
             next: AtomicU64::new(0),
             bounds: TextLengthLimits::new_started_at(
                 started,
-                effort.cancel_token(),
+                budget.cancel_token(),
                 limits::COUNTED_BYTES,
             ),
             has_ended: AtomicBool::new(false),
@@ -185,7 +185,7 @@ impl TextLengthIndex {
     }
 
     /// Counts the length in bytes of a text that can only be written from front to back. Returns
-    /// `None` if it exceeds [`limits::COUNTED_BYTES`]. `effort` is the metadata budget of the
+    /// `None` if it exceeds [`limits::COUNTED_BYTES`]. `budget` is the metadata budget of the
     /// request. `begin_heavy` is called once the text is known to have more than one part.
     ///
     /// # Errors
@@ -193,14 +193,14 @@ impl TextLengthIndex {
     /// error of `begin_heavy`.
     pub fn measure_parts<T: ResumableText>(
         text: &T,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         mut begin_heavy: impl FnMut() -> Result<()>,
     ) -> Result<Option<Self>> {
-        let bounds = TextLengthLimits::new(effort.cancel_token(), limits::COUNTED_BYTES);
+        let bounds = TextLengthLimits::new(budget.cancel_token(), limits::COUNTED_BYTES);
         let (mut place, mut bytes, mut part) = (text.begin(), 0, Vec::new());
         let mut is_short = true;
         // One part may describe many objects.
-        effort.remove_limit();
+        budget.remove_limit();
         loop {
             bounds.cancel().check_cancelled()?;
             part.clear();
@@ -270,7 +270,7 @@ impl TextLengthIndex {
 /// A count of a text's length that several threads work on.
 struct CountInProgress<'a> {
     units: &'a dyn TextUnits,
-    effort: &'a RequestBudget,
+    budget: &'a RequestBudget,
     shares: u64,
     /// Number of the next share that no thread has taken.
     next: AtomicU64,
@@ -316,7 +316,7 @@ impl CountInProgress<'_> {
             if share >= self.shares {
                 return;
             }
-            self.effort.renew();
+            self.budget.renew();
             match self.count(share, &mut scratch) {
                 Ok(measured) => lock(&self.found).add(share, measured),
                 Err(error) => {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use h5fs_reader::error::Result;
 use h5fs_reader::filter::{BLOSC, BZIP2, DEFLATE, FLETCHER32, SHUFFLE, ZSTD};
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::storage::{Filter, Pipeline};
 use h5fs_reader::model::text::JsonObject;
 
@@ -122,13 +122,13 @@ pub fn has_known_codecs(array: &ZarrArray) -> bool {
 ///
 /// # Errors
 /// Fails if the index cannot be read.
-pub fn has_all_filtered_chunks(array: &ZarrArray, effort: &RequestBudget) -> Result<bool> {
+pub fn has_all_filtered_chunks(array: &ZarrArray, budget: &RequestBudget) -> Result<bool> {
     let Some(index) = array.chunk_index() else {
         return Ok(false);
     };
     let mut left = limits::ALLOCATION_WALK;
     let mut are_filtered = true;
-    index.walk(effort, &mut |_, chunk| {
+    index.walk(budget, &mut |_, chunk| {
         are_filtered = chunk.filter_mask == 0 && left > 0;
         left = left.saturating_sub(1);
         if are_filtered {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::array::geometry::grid::Grid;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::storage::ChunkGrid;
 use crate::wire::{Count, Extent};
 
@@ -63,8 +63,8 @@ impl Allocation {
     ) -> Result<Self> {
         let mut walked = CountedChunks::default();
         let bands = ChunkRows::from_grid(grid);
-        let effort = RequestBudget::for_request();
-        let walk = chunked.index.walk(&effort, &mut |place, stored| {
+        let budget = RequestBudget::for_request();
+        let walk = chunked.index.walk(&budget, &mut |place, stored| {
             if !grid.is_inside(place) {
                 return ControlFlow::Continue(());
             }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::cancel::{CancelToken, Canceller, WantedCheck};
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::Array;
 use crate::model::array::Storage;
 use crate::model::storage::PieceDecoder;
@@ -184,14 +184,14 @@ impl StoredArray {
         span: &ByteSpan<'_>,
         cancel: &CancelToken,
     ) -> Result<()> {
-        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+        let (budget, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
         let missing = |part: &ChunkPart| {
             !chunks.is_encoded() || !self.decoder().is_cached_or_decoding(chunks, part.number)
         };
         let mut parts = span.parts().filter(missing).peekable();
         while parts.peek().is_some() {
             let batch: Vec<ChunkPart> = parts.by_ref().take(limits::RANGES_AT_ONCE).collect();
-            chunks.prefetch_needed(batch.iter(), &effort);
+            chunks.prefetch_needed(batch.iter(), &budget);
             cancel.check_cancelled()?;
         }
         Ok(())
@@ -269,8 +269,8 @@ impl StoredArray {
             return Ok(Bytes::from(Vec::new()));
         }
         if chunks.is_remote() {
-            let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
-            chunks.locate(number, &effort)?;
+            let (budget, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+            chunks.locate(number, &budget)?;
         }
         let content = self.decoder().get_or_decode(chunks, number, cancel)?;
         if chunks.is_remote() {

@@ -15,7 +15,7 @@ use crate::array::stored_elements::StoredElements;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::cancel::CancelToken;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::datatype::{Class, StringPadding};
 use crate::model::{Array, Container, Datatype};
 use crate::wire::{Count, Extent};
@@ -240,8 +240,8 @@ impl VariableLengthContent {
     fn container_for(&self, elements: u64) -> Arc<dyn Container> {
         let all = elements.plus(BLOCK_ELEMENTS);
         // An error of this budget is permanent, because every request would spend as much.
-        let effort = RequestBudget::default().sub_budget(all.times(limits::COLLECTION_METADATA));
-        Arc::clone(&self.container).for_request(&effort)
+        let budget = RequestBudget::default().sub_budget(all.times(limits::COLLECTION_METADATA));
+        Arc::clone(&self.container).for_request(&budget)
     }
 
     /// Returns the offset in the content at which each block starts. A call waits if another call

@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use crate::array::chunks::{ArrayChunks, ChunkForm};
 use crate::array::geometry::span::ChunkPart;
 use crate::limits;
-use crate::memory::effort::RequestBudget;
 use crate::memory::lock::lock;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::storage::{ChunkGrid, PieceDecoder};
 use crate::source::Urgency;
 use crate::wire::{Count, Extent, merge_ranges};
@@ -57,11 +57,11 @@ impl TouchedChunks {
 
 impl ArrayChunks {
     /// Requests from the source the bytes that a read of `parts` waits for. The wait for the chunk
-    /// index ends once the request of `effort` is cancelled.
+    /// index ends once the request of `budget` is cancelled.
     pub(in crate::array) fn prefetch_needed<'p>(
         &self,
         parts: impl Iterator<Item = &'p ChunkPart>,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) {
         if let Some(block) = self.remote_block() {
             let (first, last) = parts.fold((u64::MAX, 0), |(first, last), part| {
@@ -79,7 +79,7 @@ impl ArrayChunks {
                 break;
             }
             // The read itself reports errors of the index.
-            match self.locate(part.number, effort) {
+            match self.locate(part.number, budget) {
                 Ok(ChunkForm::Encoded(encoded)) => {
                     ranges.extend(encoded.stored.map(|stored| (stored.offset, stored.length)));
                 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::array::{Engine, Reader};
 use crate::error::Result;
 use crate::memory::cancel::WantedCheck;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::datatype::{Class, Datatype};

@@ -8,7 +8,7 @@ use crate::hdf5::file::other_files::OtherFiles;
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::reference::ElementPointers;
 use crate::hdf5::shared::SharedMessages;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 
 /// The context for reading the objects of one file.
 #[derive(Debug)]
@@ -25,10 +25,10 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Returns a view of the same file for a request whose metadata reads are charged to `effort`.
+    /// Returns a view of the same file for a request whose metadata reads are charged to `budget`.
     /// `opening` is the budget for reading the metadata of virtual datasets.
-    pub(crate) fn with_effort(&self, effort: &RequestBudget, opening: OpeningBudget) -> Self {
-        self.with_metadata(self.metadata.with_effort(effort), opening)
+    pub(crate) fn with_budget(&self, budget: &RequestBudget, opening: OpeningBudget) -> Self {
+        self.with_metadata(self.metadata.with_budget(budget), opening)
     }
 
     /// Returns a view of the same file that belongs to no request. If the file is growing, blocks

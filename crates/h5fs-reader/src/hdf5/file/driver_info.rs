@@ -76,7 +76,7 @@ fn open_members(
     information: &mut Cursor<'_>,
     neighbours: &Neighbours,
 ) -> Result<AssembledFile> {
-    let cancel = metadata.effort().cancel_token();
+    let cancel = metadata.budget().cancel_token();
     let is_wanted = || !cancel.is_cancelled();
     match driver {
         b"NCSAfami" => open_family(metadata.source(), information, neighbours, &is_wanted)

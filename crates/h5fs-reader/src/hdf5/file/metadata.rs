@@ -11,7 +11,7 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::{Address, AddressEncoding, Width};
 use crate::limits;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::memory::shared_lru::FileLru;
 use crate::source::growing::retry_while_growing;
 use crate::source::{SharedSource, Urgency, read_block, read_block_cancellable, read_shared_block};
@@ -37,7 +37,7 @@ pub(crate) struct Metadata {
     /// Cached blocks that were read before this time are not used.
     oldest_usable_read: Option<Instant>,
     /// The budget of the request that reads are charged to.
-    effort: RequestBudget,
+    budget: RequestBudget,
 }
 
 impl Metadata {
@@ -49,7 +49,7 @@ impl Metadata {
             address_encoding: form,
             cache: Arc::new(cache),
             oldest_usable_read: None,
-            effort: RequestBudget::default(),
+            budget: RequestBudget::default(),
         }
     }
 
@@ -67,24 +67,24 @@ impl Metadata {
         self.copy(since, RequestBudget::default())
     }
 
-    /// Returns a view of the same metadata for one request, whose reads are charged to `effort`.
-    pub(crate) fn with_effort(&self, effort: &RequestBudget) -> Arc<Self> {
-        self.copy(self.oldest_usable_read, effort.clone())
+    /// Returns a view of the same metadata for one request, whose reads are charged to `budget`.
+    pub(crate) fn with_budget(&self, budget: &RequestBudget) -> Arc<Self> {
+        self.copy(self.oldest_usable_read, budget.clone())
     }
 
-    fn copy(&self, since: Option<Instant>, effort: RequestBudget) -> Arc<Self> {
+    fn copy(&self, since: Option<Instant>, budget: RequestBudget) -> Arc<Self> {
         Arc::new(Metadata {
             source: Arc::clone(&self.source),
             address_encoding: self.address_encoding,
             cache: Arc::clone(&self.cache),
             oldest_usable_read: since,
-            effort,
+            budget,
         })
     }
 
     /// Returns the budget that reads are charged to.
-    pub(crate) fn effort(&self) -> &RequestBudget {
-        &self.effort
+    pub(crate) fn budget(&self) -> &RequestBudget {
+        &self.budget
     }
 
     /// Returns the source of the file's bytes.
@@ -155,7 +155,7 @@ impl Metadata {
         verify: impl Fn(&[u8]) -> Result<()>,
     ) -> Result<Arc<[u8]>> {
         self.cached_block(at, length, || {
-            self.effort.spend(length)?;
+            self.budget.spend(length)?;
             let block = self.fetch(at, length, what)?;
             verify(&block)?;
             Ok(block)
@@ -218,7 +218,7 @@ impl Metadata {
 
     /// Returns a function that checks whether a request still waits for the bytes.
     fn is_wanted(&self) -> impl Fn() -> bool + Sync + '_ {
-        || !self.effort.cancel_token().is_abandoned()
+        || !self.budget.cancel_token().is_abandoned()
     }
 
     /// Checks that the request can read the `length` bytes at absolute offset `at` now, or may wait
@@ -229,12 +229,12 @@ impl Metadata {
     pub(crate) fn check_available(&self, at: u64, length: u64) -> Result<()> {
         let block = Extent::checked(at, length);
         let is_inside = block.is_some_and(|block| block.is_within(self.source.length()));
-        if !self.effort.is_non_blocking() || !is_inside || self.source.is_available(at, length) {
+        if !self.budget.is_non_blocking() || !is_inside || self.source.is_available(at, length) {
             return Ok(());
         }
         self.source.prefetch(&[(at, length)], Urgency::Expected);
         let source = Arc::clone(&self.source);
-        Err(self.effort.fail_with_wait(Box::new(move || {
+        Err(self.budget.fail_with_wait(Box::new(move || {
             // The next reader of these bytes reports the error.
             let _ = read_block(&*source, at, length, "metadata");
         })))
@@ -294,7 +294,7 @@ impl Metadata {
         if self.is_remote() && !self.is_available(at, length) {
             let there = self.source.length().minus_or_zero(at.offset());
             let needed = (at.offset(), length.min(there));
-            let urgency = if self.effort.is_non_blocking() {
+            let urgency = if self.budget.is_non_blocking() {
                 Urgency::Expected
             } else {
                 Urgency::Needed

@@ -10,7 +10,7 @@ use crate::error::{Cause, Error, Result, quote};
 use crate::hdf5::file::opening::OpeningBudget;
 use crate::limits;
 use crate::memory::cancel::CancelToken;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::memory::shared_lru::FileLru;
 use crate::model::array::{OpenVirtualSource, VirtualSource};
 use crate::model::{Container, NodeKind, paths};
@@ -21,11 +21,11 @@ use crate::wire::{Count, to_u64};
 
 /// A file that contains source datasets of virtual datasets.
 pub(crate) trait VirtualSourceFile: Container {
-    /// Returns a view of the file for a request whose metadata reads are charged to `effort`.
+    /// Returns a view of the file for a request whose metadata reads are charged to `budget`.
     /// `opening` is the budget for reading the metadata of virtual datasets.
     fn container_for_request(
         &self,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         opening: &OpeningBudget,
     ) -> Arc<dyn Container>;
 }
@@ -33,7 +33,7 @@ pub(crate) trait VirtualSourceFile: Container {
 /// An opener for files that another file references.
 pub(crate) trait OtherFileOpener: fmt::Debug + Send + Sync {
     /// Opens the file in `source`. Files that it references are looked up in `neighbours`. Metadata
-    /// reads are charged to `effort`. `opening` is the budget for reading the metadata of virtual
+    /// reads are charged to `budget`. `opening` is the budget for reading the metadata of virtual
     /// datasets.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ pub(crate) trait OtherFileOpener: fmt::Debug + Send + Sync {
         &self,
         source: SharedSource,
         neighbours: Arc<Neighbours>,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         opening: &OpeningBudget,
     ) -> Result<Arc<dyn VirtualSourceFile>>;
 }
@@ -87,7 +87,7 @@ impl OtherFiles {
     fn open_file(
         &self,
         name: &[u8],
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         opening: &OpeningBudget,
     ) -> Result<Option<Arc<dyn VirtualSourceFile>>> {
         if name == b"." {
@@ -98,14 +98,14 @@ impl OtherFiles {
         if let Some(file) = self.open_files.get(key.clone()) {
             return Ok(Some(file));
         }
-        let cancel = effort.cancel_token();
+        let cancel = budget.cancel_token();
         let is_wanted = || !cancel.is_cancelled();
         let Some((source, neighbours)) = self.neighbours.open_with_neighbours(name, &is_wanted)?
         else {
             return Ok(None);
         };
         let neighbours = Arc::new(neighbours);
-        let file = self.opener.open(source, neighbours, effort, opening)?;
+        let file = self.opener.open(source, neighbours, budget, opening)?;
         let kept = Arc::clone(&file);
         let weight = weight_per_open_file(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
         self.open_files.put(key, kept, weight);
@@ -132,7 +132,7 @@ pub(crate) struct SourceDataset {
 }
 
 impl SourceDataset {
-    /// Opens the source dataset for a request whose metadata reads are charged to `effort`.
+    /// Opens the source dataset for a request whose metadata reads are charged to `budget`.
     /// `opening` is the budget of the virtual dataset that the source belongs to. Returns `None` if
     /// the file or the dataset does not exist.
     ///
@@ -140,14 +140,14 @@ impl SourceDataset {
     /// Fails as [`open`](VirtualSource::open) does. `Limit` if the budget `opening` is exhausted.
     pub(crate) fn open_with_budget(
         &self,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         opening: &OpeningBudget,
     ) -> Result<Option<OpenVirtualSource>> {
         let opening = opening.nested_source()?;
-        let Some(file) = self.files.open_file(&self.file, effort, &opening)? else {
+        let Some(file) = self.files.open_file(&self.file, budget, &opening)? else {
             return Ok(None);
         };
-        let opened = file.container_for_request(effort, &opening);
+        let opened = file.container_for_request(budget, &opening);
         let Some(id) = paths::resolve_path(&*opened, opened.root(), &self.path)? else {
             return Ok(None);
         };
@@ -167,8 +167,8 @@ impl SourceDataset {
 
 impl VirtualSource for SourceDataset {
     fn open(&self, cancel: &CancelToken) -> Result<Option<OpenVirtualSource>> {
-        let (effort, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
-        let found = self.open_with_budget(&effort, &self.files.opening)?;
+        let (budget, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
+        let found = self.open_with_budget(&budget, &self.files.opening)?;
         if found.is_none() {
             self.files.neighbours.record_missing_part(&self.name())?;
         }

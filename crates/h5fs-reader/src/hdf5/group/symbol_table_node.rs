@@ -96,7 +96,7 @@ impl SymbolTableLinks {
         }
         branch.check_order(|offset| {
             let key = heap.read_text(offset)?;
-            self.metadata.effort().spend(to_u64(key.len()))?;
+            self.metadata.budget().spend(to_u64(key.len()))?;
             Ok(key)
         })?;
         Ok(None)

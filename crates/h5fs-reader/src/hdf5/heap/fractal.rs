@@ -422,7 +422,7 @@ impl FractalHeap {
         }
         self.metadata.cached_block(block.address, stored, || {
             let bytes = stored.plus(block.size);
-            self.metadata.effort().spend(bytes)?;
+            self.metadata.budget().spend(bytes)?;
             let stored = self
                 .metadata
                 .read_uncached(block.address.offset(), stored, WHAT)?;
@@ -493,13 +493,13 @@ impl FractalHeap {
         if !is_filtered {
             check_range(&**self.metadata.source(), address, length, WHAT)?;
             let first = length.min(limits::HEAP_OBJECT);
-            self.metadata.effort().spend(first)?;
+            self.metadata.budget().spend(first)?;
             return self.metadata.read_uncached(address, first, WHAT);
         }
         let filter_mask = cursor.u32()?;
         let size = self.metadata.read_length(cursor)?;
         Error::check_limit(length.max(size), limits::HEAP_OBJECT, WHAT)?;
-        self.metadata.effort().spend(length.plus(size))?;
+        self.metadata.budget().spend(length.plus(size))?;
         let stored = self.metadata.read_uncached(address, length, WHAT)?;
         self.decode_filters(filter_mask, stored, to_usize(size)?)
     }

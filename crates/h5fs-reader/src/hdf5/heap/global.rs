@@ -308,7 +308,7 @@ impl HeapWindow<'_> {
         let length = source
             .contiguous_bytes(at)
             .clamp(PADDED_HEADER_BYTES, WINDOW_BYTES);
-        self.metadata.effort().spend(length)?;
+        self.metadata.budget().spend(length)?;
         self.bytes = self
             .metadata
             .read_uncached(at, length, "global heap collection")?;

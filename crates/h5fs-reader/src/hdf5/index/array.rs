@@ -13,7 +13,7 @@ use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::entry::ChunkEntryFormat;
 use crate::hdf5::index::numbering::ChunkNumbering;
 use crate::hdf5::index::{ChunkGeometry, chunks_along, is_bit_set};
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
@@ -21,8 +21,8 @@ const CHECKSUM: u64 = 4;
 
 /// A chunk index that is an array: entry i locates the chunk with the number i.
 pub(super) trait ChunkArray: Sized + fmt::Debug + Send + Sync {
-    /// Returns a view of the same array whose reads are charged to `effort`.
-    fn with_effort(&self, effort: &RequestBudget) -> Self;
+    /// Returns a view of the same array whose reads are charged to `budget`.
+    fn with_budget(&self, budget: &RequestBudget) -> Self;
 
     /// Returns the common part of the array.
     fn chunks(&self) -> &ChunkArrayLayout;
@@ -52,21 +52,21 @@ impl<A: ChunkArray> ChunkIndex for A {
     fn find_with_budget(
         &self,
         place: &[u64],
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<Option<StoredChunk>> {
-        self.with_effort(effort).find(place)
+        self.with_budget(budget).find(place)
     }
 
     fn walk_from(
         &self,
         place: &mut IndexCursor,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
         let from = place.0.first().copied().unwrap_or(0);
         if let Some(root) = self.chunks().root {
             let next = self
-                .with_effort(effort)
+                .with_budget(budget)
                 .visit(root, from, visit)?
                 .break_value();
             place.0 = vec![next.unwrap_or(u64::MAX)];
@@ -90,10 +90,10 @@ pub(super) struct ChunkArrayLayout {
 }
 
 impl ChunkArrayLayout {
-    /// Returns a view of the same chunks whose reads are charged to `effort`.
-    pub(super) fn with_effort(&self, effort: &RequestBudget) -> Self {
+    /// Returns a view of the same chunks whose reads are charged to `budget`.
+    pub(super) fn with_budget(&self, budget: &RequestBudget) -> Self {
         ChunkArrayLayout {
-            meta: self.meta.with_effort(effort),
+            meta: self.meta.with_budget(budget),
             ..self.clone()
         }
     }

@@ -11,7 +11,7 @@ use crate::hdf5::btree_v1::{BtreeV1, EntryPosition, Node};
 use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::{ChunkGeometry, StrayChunkCounter, stored_chunk};
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor};
 
@@ -162,18 +162,18 @@ impl ChunkIndex for BtreeV1Index {
     fn find_with_budget(
         &self,
         place: &[u64],
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<Option<StoredChunk>> {
-        self.find_in(&self.tree.with_effort(effort), place)
+        self.find_in(&self.tree.with_budget(budget), place)
     }
 
     fn walk_from(
         &self,
         from: &mut IndexCursor,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
-        let mut entries = self.tree.with_effort(effort).entries()?;
+        let mut entries = self.tree.with_budget(budget).entries()?;
         let mut place = vec![0; self.geometry.rank()];
         let mut strays = StrayChunkCounter::default();
         if let Some((passed, at)) = from.0.split_first() {

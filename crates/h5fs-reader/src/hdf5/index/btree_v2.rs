@@ -12,7 +12,7 @@ use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::entry::ChunkEntryFormat;
 use crate::hdf5::index::{ChunkGeometry, StrayChunkCounter};
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Count, Cursor};
 
@@ -68,22 +68,22 @@ impl ChunkIndex for BtreeV2Index {
     fn find_with_budget(
         &self,
         place: &[u64],
-        effort: &RequestBudget,
+        budget: &RequestBudget,
     ) -> Result<Option<StoredChunk>> {
-        self.find_in(&self.current_tree()?.with_effort(effort), place)
+        self.find_in(&self.current_tree()?.with_budget(budget), place)
     }
 
     fn walk_from(
         &self,
         from: &mut IndexCursor,
-        effort: &RequestBudget,
+        budget: &RequestBudget,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
         let (position, passed) = match *from.0 {
             [position, passed] => (position, passed),
             _ => (0, 0),
         };
-        let mut records = self.current_tree()?.with_effort(effort).cursor(position);
+        let mut records = self.current_tree()?.with_budget(budget).cursor(position);
         let mut place = vec![0; self.geometry.rank()];
         let mut strays = StrayChunkCounter(passed);
         while let Some(record) = records.next_record()? {
@@ -111,7 +111,7 @@ impl BtreeV2Index {
         if !self.meta.source().is_growing() {
             return Ok(self.tree.clone());
         }
-        let meta = self.meta.fresh_view().with_effort(self.meta.effort());
+        let meta = self.meta.fresh_view().with_budget(self.meta.budget());
         let tree = BtreeV2::open(meta, self.at, self.record_type)?;
         Ok(tree.ordered_by_words(self.form.size))
     }

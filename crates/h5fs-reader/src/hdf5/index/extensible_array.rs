@@ -18,7 +18,7 @@ use crate::hdf5::index::ChunkGeometry;
 use crate::hdf5::index::array::{ArrayBlock, ChunkArray, ChunkArrayLayout, DataBlock, Paging};
 use crate::hdf5::index::entry::ChunkEntryFormat;
 use crate::hdf5::index::numbering::ChunkNumbering;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::{Count, Cursor, to_u64, to_usize};
 
@@ -198,9 +198,9 @@ impl ExtensibleArray {
 }
 
 impl ChunkArray for ExtensibleArray {
-    fn with_effort(&self, effort: &RequestBudget) -> Self {
+    fn with_budget(&self, budget: &RequestBudget) -> Self {
         ExtensibleArray {
-            chunks: self.chunks.with_effort(effort),
+            chunks: self.chunks.with_budget(budget),
             ..self.clone()
         }
     }

@@ -13,7 +13,7 @@ use crate::hdf5::index::ChunkGeometry;
 use crate::hdf5::index::array::{ArrayBlock, ChunkArray, ChunkArrayLayout, DataBlock, Paging};
 use crate::hdf5::index::entry::ChunkEntryFormat;
 use crate::hdf5::index::numbering::ChunkNumbering;
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::to_u64;
 
@@ -70,9 +70,9 @@ impl FixedArray {
 }
 
 impl ChunkArray for FixedArray {
-    fn with_effort(&self, effort: &RequestBudget) -> Self {
+    fn with_budget(&self, budget: &RequestBudget) -> Self {
         FixedArray {
-            chunks: self.chunks.with_effort(effort),
+            chunks: self.chunks.with_budget(budget),
             ..self.clone()
         }
     }

@@ -10,7 +10,7 @@ use crate::hdf5::file::metadata::Metadata;
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::numbering::ChunkNumbering;
 use crate::hdf5::index::{ChunkGeometry, advance_in_grid, stored_chunk};
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::source::check_range;
 

@@ -5,7 +5,7 @@
 use crate::error::{Error, Result};
 use crate::hdf5::file::number_form::Address;
 use crate::hdf5::index::{ChunkGeometry, stored_chunk};
-use crate::memory::effort::RequestBudget;
+use crate::memory::request_budget::RequestBudget;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 
 /// The index of a dataset that has only one chunk.

@@ -111,7 +111,7 @@ pub(super) fn group_columns(subject: &ViewSubject<'_>) -> Result<GroupTable> {
     for column in &table.columns {
         if let ColumnSource::Runs { ends, rows } = &column.source {
             let check =
-                || runs::check_run_ends(ends, *rows, &file.engine, &file.effort.cancel_token());
+                || runs::check_run_ends(ends, *rows, &file.engine, &file.budget.cancel_token());
             let checked = || check().map(|()| InMemoryContent::new(Vec::new()));
             file.cached_text(node.id, b".runs", checked)?;
         }

@@ -65,7 +65,7 @@ fn open_group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
         open_group_rows(subject, table)
     })?;
     let object = subject.node.id;
-    let bounds = TextLengthLimits::new(subject.file.effort.cancel_token(), limits::COUNTED_BYTES);
+    let bounds = TextLengthLimits::new(subject.file.budget.cancel_token(), limits::COUNTED_BYTES);
     let measure = || rows.measure_texts(&bounds).map(InMemoryContent::new);
     let measured = subject.file.cached_text(object, b".fits", measure)?;
     boxed_view(Some(

@@ -52,7 +52,7 @@ fn open(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
         Hdf5Plan::new(
             &source,
             &root_group(subject, &*source.container)?,
-            &file.effort,
+            &file.budget,
         )
     };
     let name = [b"computed HDF5 file", subject.selector].concat();

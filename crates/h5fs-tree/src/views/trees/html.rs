@@ -124,7 +124,7 @@ fn with_object(
             };
             with_object(&drawn, 0, Some(other.group), use_it)
         },
-        cancel: subject.file.effort.cancel_token(),
+        cancel: subject.file.budget.cancel_token(),
     });
     Ok(())
 }
@@ -178,7 +178,7 @@ fn open_picture(subject: &ViewSubject<'_>, _: Elements) -> Result<Option<Box<dyn
     let file = subject.file;
     let name = [b".shaded", subject.selector].concat();
     let text = file.cached_text(subject.node.id, &name, || {
-        let cancel = file.effort.cancel_token();
+        let cancel = file.budget.cancel_token();
         cancel.require_heavy_slot()?;
         draw_picture(subject, &cancel)
     })?;
@@ -244,7 +244,7 @@ fn with_drawable_array<T>(
         node: subject.node,
         path: &|| subject.known_path(),
         read_part: &|selector| selected_elements(subject, selector.as_bytes()),
-        cancel: subject.file.effort.cancel_token(),
+        cancel: subject.file.budget.cancel_token(),
     })
 }
 

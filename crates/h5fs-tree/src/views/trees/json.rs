@@ -58,7 +58,7 @@ fn is_value(file: &FileState, node: &Node) -> bool {
 fn open_value(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
     let json = AsdfJson::new(Arc::clone(&subject.file.container), subject.node.id);
     let render = || {
-        json.whole_text(&subject.file.effort.cancel_token())
+        json.whole_text(&subject.file.budget.cancel_token())
             .map(InMemoryContent::new)
     };
     match subject.file.cached_text(subject.node.id, b".json", render) {

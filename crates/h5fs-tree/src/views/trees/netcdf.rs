@@ -109,7 +109,7 @@ fn stored_part(subject: &ViewSubject<'_>) -> Result<Option<Arc<dyn Container>>> 
 /// with this array need the length, and permanent errors are cached too.
 fn text_width(subject: &ViewSubject<'_>, node: NodeId, measure: &MeasureTexts<'_>) -> Result<u64> {
     let file = subject.file;
-    let bounds = TextLengthLimits::new(file.effort.cancel_token(), limits::COUNTED_BYTES);
+    let bounds = TextLengthLimits::new(file.budget.cancel_token(), limits::COUNTED_BYTES);
     let measured = || {
         let width: u64 = measure(&bounds)?;
         Ok(InMemoryContent::new(width.to_le_bytes().to_vec()))

@@ -84,7 +84,7 @@ fn open_group(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
         container: subject.file.padded_variables(),
         paths: subject.path_finder(),
         verify: subject.verify,
-        cancel: subject.file.effort.cancel_token(),
+        cancel: subject.file.budget.cancel_token(),
     };
     let columns = group_columns(subject)?;
     let mut description = KeyValueMetadata::new(&subject.known_path()?);
@@ -112,7 +112,7 @@ pub(super) fn open_table_file(
     let file = if plan.needs_counting() {
         // Texts stored once for each element are not longer than the file.
         let most = limits::COUNTED_BYTES.max(subject.file.origin.size);
-        let of_count = TextLengthLimits::new(subject.file.effort.cancel_token(), most);
+        let of_count = TextLengthLimits::new(subject.file.budget.cancel_token(), most);
         let counted = || plan.count_columns(&of_count).map(InMemoryContent::new);
         let shown = cache_name(subject, b".parquet ");
         let counted = subject.file.cached_text(subject.node.id, &shown, counted)?;

@@ -34,7 +34,7 @@ fn open_picture(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<
         &file.engine,
         subject.node,
         subject.selector,
-        &file.effort.cancel_token(),
+        &file.budget.cancel_token(),
     )?;
     let picture = match PngFile::from_elements(elements, look) {
         None => return Ok(None),
@@ -43,7 +43,7 @@ fn open_picture(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<
     };
     let name = [b".png", subject.selector].concat();
     let text = file.cached_text(object, &name, || {
-        let cancel = file.effort.cancel_token();
+        let cancel = file.budget.cancel_token();
         cancel.require_heavy_slot()?;
         picture.encode(&file.engine.reserve_memory(0)?, &cancel)
     })?;

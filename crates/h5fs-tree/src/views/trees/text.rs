@@ -49,7 +49,7 @@ fn open_strings(subject: &ViewSubject<'_>, elements: Elements) -> Result<Option<
                 kind,
                 engine,
                 container,
-                &file.effort.cancel_token(),
+                &file.budget.cancel_token(),
             )?;
             subject.open_units(strings).map(Some)
         }
@@ -69,5 +69,5 @@ fn source_tree_content(subject: &ViewSubject<'_>) -> Result<Option<VariableLengt
     let content = subject
         .file
         .variable_length_content(subject.node.id, array)?;
-    VariableLengthFile::new(content, &subject.file.effort.cancel_token()).map(Some)
+    VariableLengthFile::new(content, &subject.file.budget.cancel_token()).map(Some)
 }

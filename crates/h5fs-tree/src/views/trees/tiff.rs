@@ -24,7 +24,7 @@ pub(super) const TREE: ViewTree = ViewTree {
                 &file.engine,
                 subject.node,
                 subject.selector,
-                &file.effort.cancel_token(),
+                &file.budget.cancel_token(),
             )?;
             Ok(boxed_if_some(tiff::file(elements, look)?))
         }),

@@ -489,7 +489,7 @@ impl<'a> ViewSubject<'a> {
             return Ok(Box::new(InMemoryContent::new(whole)));
         }
         let count = self.count_text(advice, || {
-            counts::count_sequential_text(&text, &self.file.effort)
+            counts::count_sequential_text(&text, &self.file.budget)
         })?;
         Ok(Box::new(StreamedText::new(text, count.bytes())))
     }
@@ -500,10 +500,10 @@ impl<'a> ViewSubject<'a> {
     /// # Errors
     /// Fails as [`open_sequential_text`](Self::open_sequential_text) does.
     pub(crate) fn open_units(&self, units: impl TextUnits + 'static) -> Result<Box<dyn View>> {
-        let (engine, effort) = (&self.file.engine, &self.file.effort);
+        let (engine, budget) = (&self.file.engine, &self.file.budget);
         let advice = " (a selector after the name, such as [0:1000], reads a part; parquet/ has \
                       tables of any length)";
-        let count = self.count_text(advice, || counts::count_units(&units, engine, effort))?;
+        let count = self.count_text(advice, || counts::count_units(&units, engine, budget))?;
         Ok(Box::new(CountedFile::from_count(units, count)))
     }
 

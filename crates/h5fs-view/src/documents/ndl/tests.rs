@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use h5fs_reader::array::Engine;
-use h5fs_reader::memory::effort::RequestBudget;
+use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::array::{Fill, Layout, Storage};
 use h5fs_reader::model::attribute::AttributeContent;
 use h5fs_reader::model::datatype::{Charset, Class, ReferenceKind, StringPadding};

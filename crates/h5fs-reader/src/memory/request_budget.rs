@@ -47,7 +47,7 @@ struct SkippedWait(Mutex<Option<BlockingWait>>);
 
 impl fmt::Debug for SkippedWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Glance")
+        f.write_str("SkippedWait")
     }
 }
 
@@ -83,9 +83,9 @@ impl RequestBudget {
     /// Returns an unlimited budget, whose work ends once `cancel` is cancelled. After the second
     /// value is dropped, `cancel` no longer affects the budget.
     pub fn unlimited_until_cancelled(cancel: &CancelToken) -> (Self, RequestBudgetGuard) {
-        let effort = Self::new(UNBOUNDED);
-        effort.set_cancel(cancel.clone());
-        (effort.clone(), RequestBudgetGuard(effort))
+        let budget = Self::new(UNBOUNDED);
+        budget.set_cancel(cancel.clone());
+        (budget.clone(), RequestBudgetGuard(budget))
     }
 
     fn skipped_wait(&self) -> Option<&SkippedWait> {
@@ -269,18 +269,18 @@ mod tests {
     #[test]
     fn the_limit_of_a_request_ends_with_it() {
         const ALL: u64 = limits::REQUEST_METADATA;
-        let effort = RequestBudget::for_request();
+        let budget = RequestBudget::for_request();
         for _ in 0..2 {
-            let _granted = effort.renew_for(&CancelToken::default());
-            effort.spend(ALL).expect("all of it");
-            effort.renew();
-            effort.spend(ALL).expect("all of it once more");
-            assert!(effort.is_exhausted());
-            effort.remove_limit();
-            effort.spend(2 * ALL).expect("no bound");
+            let _granted = budget.renew_for(&CancelToken::default());
+            budget.spend(ALL).expect("all of it");
+            budget.renew();
+            budget.spend(ALL).expect("all of it once more");
+            assert!(budget.is_exhausted());
+            budget.remove_limit();
+            budget.spend(2 * ALL).expect("no bound");
         }
-        assert!(!effort.is_exhausted());
-        effort.spend(ALL + 1).expect("no bound again");
+        assert!(!budget.is_exhausted());
+        budget.spend(ALL + 1).expect("no bound again");
     }
 
     #[test]
