@@ -97,7 +97,7 @@ fn zeros() -> Elements {
 
 /// Returns a mask in which each element applies to four elements of the array, so that mask
 /// elements are read one at a time.
-fn masked(content: ZeroContent) -> Option<MissingValues> {
+fn missing_by_mask(content: ZeroContent) -> Option<MissingValues> {
     let mask = elements(content, &[COUNT / 4, 1]);
     Some(MissingValues::from_mask(mask, &[COUNT / 4, 4]).unwrap())
 }
@@ -131,19 +131,19 @@ fn read(view: &impl View, cancel: &CancelToken) -> Result<Bytes> {
 #[test]
 fn cancelling_a_request_ends_its_text() {
     let dims = [COUNT / 4, 4];
-    let values = |content| CountedFile::of_units(csv(elements(content, &dims), None));
+    let values = |content| CountedFile::from_units(csv(elements(content, &dims), None));
     ends_with_its_second_read(COUNT, values, read);
-    let values = |content| CountedFile::of_units(json(elements(content, &dims), None));
+    let values = |content| CountedFile::from_units(json(elements(content, &dims), None));
     ends_with_its_second_read(COUNT, values, read);
-    let values = |content| CountedFile::of_units(strings(elements(content, &dims)));
+    let values = |content| CountedFile::from_units(strings(elements(content, &dims)));
     ends_with_its_second_read(COUNT, values, read);
 }
 
 #[test]
 fn cancelling_a_request_ends_a_text_of_masked_elements() {
-    let mask = |content| CountedFile::of_units(csv(zeros(), masked(content)));
+    let mask = |content| CountedFile::from_units(csv(zeros(), missing_by_mask(content)));
     ends_with_its_second_read(COUNT / 4, mask, read);
-    let mask = |content| CountedFile::of_units(json(zeros(), masked(content)));
+    let mask = |content| CountedFile::from_units(json(zeros(), missing_by_mask(content)));
     ends_with_its_second_read(COUNT / 4, mask, read);
 }
 
@@ -153,6 +153,6 @@ fn cancelling_a_request_ends_the_counting_of_a_text() {
         let (budget, _granted) = RequestBudget::unlimited_until_cancelled(cancel);
         TextLengthIndex::measure(table, &Engine::new(0, 1), &budget)
     };
-    let mask = |content| csv(zeros(), masked(content));
+    let mask = |content| csv(zeros(), missing_by_mask(content));
     ends_with_its_second_read(COUNT / 4, mask, count);
 }

@@ -327,7 +327,7 @@ mod tests {
     }
 
     fn json(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
-        let view = CountedFile::of_units(units(datatype, dims, bytes, Engine::new(0, 1)));
+        let view = CountedFile::from_units(units(datatype, dims, bytes, Engine::new(0, 1)));
         let mut text = Vec::new();
         // Reading single bytes stops the writer after each element.
         for at in 0..1000 {

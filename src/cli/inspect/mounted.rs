@@ -331,7 +331,7 @@ fn facts(mount: &MountEntry, state: &MountState) -> Vec<MountFact> {
         MountFact::text("source", mount.source.as_bytes()),
         MountFact::text("state", state.name().as_bytes()),
     ];
-    if let Some(worker) = WorkerProcess::of_mount(mount, state) {
+    if let Some(worker) = WorkerProcess::find_for_mount(mount, state) {
         facts.push(MountFact::new("pid", &worker.pid));
         let memory = worker.memory_bytes.map(|bytes| bytes.to_string());
         facts.extend(memory.map(|bytes| MountFact::new("memory bytes", &bytes)));
@@ -369,7 +369,7 @@ fn format_table(rows: &[(MountEntry, MountState)]) -> String {
     let fact = |state: &MountState, name: &str| state.fact(name).unwrap_or("-").to_owned();
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().map(|(mount, state)| {
-        let worker = WorkerProcess::of_mount(mount, state);
+        let worker = WorkerProcess::find_for_mount(mount, state);
         let memory = worker.as_ref().and_then(|worker| worker.memory_bytes);
         let memory = memory.map(|bytes| format!("{} MiB", bytes >> 20));
         let unknown = || "-".to_owned();
@@ -414,7 +414,7 @@ impl WorkerProcess {
     /// Returns the process that serves a mount: the process with the mount's connection if `/proc`
     /// shows it, otherwise the one that the mount itself states. A mount in another namespace
     /// states the process ID in that namespace. Returns `None` if neither is known.
-    fn of_mount(mount: &MountEntry, state: &MountState) -> Option<Self> {
+    fn find_for_mount(mount: &MountEntry, state: &MountState) -> Option<Self> {
         find_worker(mount.device).or_else(|| {
             Some(WorkerProcess {
                 pid: state.fact("pid")?.to_owned(),

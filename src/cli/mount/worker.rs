@@ -208,7 +208,7 @@ pub(in crate::cli) fn raise_open_file_limit() {
 /// sandbox, in which the mount table cannot be opened. Returns `None` if the mount table cannot be
 /// opened.
 pub(in crate::cli) fn find_foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
-    let found = ForeignFilesystems::on_path_to(source);
+    let found = ForeignFilesystems::find_on_path_to(source);
     let unknown = |error| {
         let reason = io_error_message(&error);
         log::warn!("other FUSE filesystems cannot be distinguished from disks: {reason}");

@@ -361,7 +361,7 @@ mod tests {
 
     /// Runs a filter program on one system call, as seccomp(2) describes. Returns whether the call
     /// is permitted.
-    fn passes(program: &BpfProgram, call: i64, arguments: [u64; 6]) -> bool {
+    fn is_allowed_by(program: &BpfProgram, call: i64, arguments: [u64; 6]) -> bool {
         let mut data = Vec::new();
         data.extend((call as u32).to_ne_bytes());
         let machine = match std::env::consts::ARCH {
@@ -406,7 +406,9 @@ mod tests {
             *argument = *value as u64;
         }
         let programs = filter_programs(files, None).unwrap();
-        programs.iter().all(|program| passes(program, call, all))
+        programs
+            .iter()
+            .all(|program| is_allowed_by(program, call, all))
     }
 
     #[test]
@@ -415,7 +417,9 @@ mod tests {
             let mut all = [0; 6];
             all[..arguments.len()].copy_from_slice(arguments);
             let programs = filter_programs(FileAccess::Landlocked, clients).unwrap();
-            programs.iter().all(|program| passes(program, call, all))
+            programs
+                .iter()
+                .all(|program| is_allowed_by(program, call, all))
         };
         assert!(may_call(Some(7), libc::SYS_accept4, &[7]));
         assert!(!may_call(Some(7), libc::SYS_accept4, &[8]));

@@ -206,7 +206,7 @@ fn parse_cookie_date(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn sent(cookies: &Cookies, uri: &str) -> Option<String> {
+    fn sent_cookie(cookies: &Cookies, uri: &str) -> Option<String> {
         let value = cookies.cookie_header(&uri.parse().unwrap())?;
         assert!(value.is_sensitive());
         Some(value.to_str().unwrap().to_owned())
@@ -228,7 +228,7 @@ mod tests {
             ("https://host.org/data2", None),
             ("https://a.host.org/data", None),
         ] {
-            assert_eq!(sent(&cookies, uri).as_deref(), wanted, "{uri}");
+            assert_eq!(sent_cookie(&cookies, uri).as_deref(), wanted, "{uri}");
         }
         for wrong in ["", "# only\n", "a\tTRUE\t/\tTRUE\tsoon\tb\tc", "a b c"] {
             assert!(Cookies::parse(wrong).is_err(), "{wrong}");
@@ -251,14 +251,14 @@ mod tests {
         set("short=6; Path=/; Max-Age=0; Expires=Fri, 01 Jan 2100 00:00:00 GMT");
         set("long=7; Path=/; Expires=Fri, 01 Jan 2100 00:00:00 GMT");
         set("own=8");
-        let own = sent(&cookies, "https://data.host.org/d/a.h5");
+        let own = sent_cookie(&cookies, "https://data.host.org/d/a.h5");
         assert_eq!(own.as_deref(), Some("wide=2; long=7; own=8"));
         assert_eq!(
-            sent(&cookies, "https://b.host.org/d/").as_deref(),
+            sent_cookie(&cookies, "https://b.host.org/d/").as_deref(),
             Some("wide=2")
         );
-        assert_eq!(sent(&cookies, "https://else.org/"), None);
-        assert_eq!(sent(&cookies, "https://x.org/"), None);
+        assert_eq!(sent_cookie(&cookies, "https://else.org/"), None);
+        assert_eq!(sent_cookie(&cookies, "https://x.org/"), None);
     }
 
     #[test]

@@ -160,7 +160,7 @@ fn is_word(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn resolved(base: &str, reference: &str) -> String {
+    fn resolve_href(base: &str, reference: &str) -> String {
         match BaseDirectory::from_uri(&base.parse().unwrap()).resolve(reference) {
             HrefTarget::Child { name, is_directory } => {
                 let end = if is_directory { "/" } else { "" };
@@ -186,10 +186,10 @@ mod tests {
             ("./a:b.h5", "a:b.h5"),
             ("...", "..."),
         ] {
-            assert_eq!(resolved(base, reference), wanted, "{reference}");
+            assert_eq!(resolve_href(base, reference), wanted, "{reference}");
         }
-        assert_eq!(resolved("http://h/", "/a.h5"), "a.h5");
-        assert_eq!(resolved("http://h", "a/"), "a/");
+        assert_eq!(resolve_href("http://h/", "/a.h5"), "a.h5");
+        assert_eq!(resolve_href("http://h", "a/"), "a/");
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
             "data:x",
             "a:b.h5",
         ] {
-            assert_eq!(resolved(base, reference), "Elsewhere", "{reference}");
+            assert_eq!(resolve_href(base, reference), "Elsewhere", "{reference}");
         }
     }
 
@@ -239,12 +239,12 @@ mod tests {
     fn links_to_the_parent_directory_are_recognized() {
         let base = "https://host/d/sub/";
         for reference in ["..", "../", "/d", "/d/", "./../", "https://host/d/"] {
-            assert_eq!(resolved(base, reference), "Parent", "{reference}");
+            assert_eq!(resolve_href(base, reference), "Parent", "{reference}");
         }
         for reference in [".", "./", "/d/sub", "/d/sub/"] {
-            assert_eq!(resolved(base, reference), "Itself", "{reference}");
+            assert_eq!(resolve_href(base, reference), "Itself", "{reference}");
         }
-        assert_eq!(resolved("http://h/", "/"), "Itself");
+        assert_eq!(resolve_href("http://h/", "/"), "Itself");
         assert_eq!(
             BaseDirectory::from_uri(&"http://h/a%20b/c/d".parse().unwrap()).path(),
             b"/a b/c"

@@ -68,13 +68,13 @@ fn slow_responses_do_not_block_a_connection() {
     std::thread::scope(|scope| {
         for (name, (head, then)) in cases {
             let (bytes, other) = (&bytes, &other);
-            scope.spawn(move || passes(name, (bytes, other), head, then));
+            scope.spawn(move || check_slow_response(name, (bytes, other), head, then));
         }
     });
 }
 
 /// One request receives this response, and all later requests succeed.
-fn passes(name: &str, (bytes, other): (&[u8], &Server), head: Vec<u8>, then: Then) {
+fn check_slow_response(name: &str, (bytes, other): (&[u8], &Server), head: Vec<u8>, then: Then) {
     let server = Server::start();
     server.put_tagged("/b/d/a.h5", bytes.to_vec(), "\"1\"");
     let settings = RemoteSettings {

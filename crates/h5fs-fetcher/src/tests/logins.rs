@@ -16,7 +16,7 @@ fn file(content: &str) -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-fn refused(source: &str, settings: &RemoteSettings) -> String {
+fn refusal_message(source: &str, settings: &RemoteSettings) -> String {
     let Ok(Location::Url(url)) = Location::parse(source.into()) else {
         panic!("{source} is no URL");
     };
@@ -423,7 +423,7 @@ fn a_login_that_cannot_be_used_is_refused_at_once() {
         settings
     };
     let of_token = with(&|to| to.bearer_token_file = Some(token.clone()));
-    let text = refused("https://127.0.0.1/a.h5", &of_token);
+    let text = refusal_message("https://127.0.0.1/a.h5", &of_token);
     assert_eq!(
         text,
         format!(
@@ -432,15 +432,15 @@ fn a_login_that_cannot_be_used_is_refused_at_once() {
         )
     );
     std::fs::write(&token, "sesame").unwrap();
-    let text = refused("http://192.0.2.1/a.h5", &of_token);
+    let text = refusal_message("http://192.0.2.1/a.h5", &of_token);
     assert_eq!(text, "a token and headers are sent only over https");
-    let text = refused("s3://bucket/a.h5", &of_token);
+    let text = refusal_message("s3://bucket/a.h5", &of_token);
     assert!(
         text.starts_with("tokens, headers, netrc and cookies are only for http://"),
         "{text}"
     );
     let absent = with(&|to| to.cookies = Some("/no/such/jar".into()));
-    let text = refused("https://127.0.0.1/a.h5", &absent);
+    let text = refusal_message("https://127.0.0.1/a.h5", &absent);
     assert_eq!(text, "cookies: /no/such/jar: No such file or directory");
 }
 

@@ -232,7 +232,7 @@ mod tests {
     use crate::asdf::yaml::compose::compose;
     use crate::memory::request_budget::RequestBudget;
 
-    fn parsed(text: &str) -> Result<Datatype> {
+    fn parse_text(text: &str) -> Result<Datatype> {
         let document = compose(text.as_bytes(), 0).unwrap();
         let budget = RequestBudget::default();
         let document = MeteredDocument::new(&document, &budget);
@@ -241,10 +241,10 @@ mod tests {
 
     #[test]
     fn strings_and_structures_are_distinguished() {
-        assert_eq!(parsed("[ascii, 4]").unwrap().size, 4);
-        assert_eq!(parsed("[ucs4, 4]").unwrap().size, 16);
-        assert_eq!(parsed("[ascii, 0]").unwrap().size, 0);
-        let Class::Compound(members) = parsed("[int32, int32]").unwrap().class else {
+        assert_eq!(parse_text("[ascii, 4]").unwrap().size, 4);
+        assert_eq!(parse_text("[ucs4, 4]").unwrap().size, 16);
+        assert_eq!(parse_text("[ascii, 0]").unwrap().size, 0);
+        let Class::Compound(members) = parse_text("[int32, int32]").unwrap().class else {
             panic!("a structure");
         };
         assert_eq!(
@@ -257,7 +257,7 @@ mod tests {
     fn fields_inherit_the_byte_order() {
         let text = "[{name: a, datatype: [{name: b, datatype: int16}], byteorder: little},\
                      {name: c, datatype: float32, shape: [2, 3]}]";
-        let datatype = parsed(text).unwrap();
+        let datatype = parse_text(text).unwrap();
         assert_eq!(datatype.size, 2 + 24);
         let Class::Compound(members) = datatype.class else {
             panic!("a structure");
@@ -280,7 +280,7 @@ mod tests {
         let name = "n".repeat(limits::FIELD_NAMES / 4);
         let fields = |count: usize| {
             let field = format!("&f {{name: {name}, datatype: int8}}");
-            parsed(&format!("[{field}{}]", ", *f".repeat(count - 1)))
+            parse_text(&format!("[{field}{}]", ", *f".repeat(count - 1)))
         };
         assert_eq!(fields(4).unwrap().size, 4);
         assert!(matches!(fields(5), Err(Error::Limit { .. })));
@@ -296,8 +296,8 @@ mod tests {
             "[{name: a}]",
             "&a [*a]",
         ] {
-            assert!(parsed(bad).is_err(), "{bad}");
+            assert!(parse_text(bad).is_err(), "{bad}");
         }
-        assert!(parsed("[{datatype: int8, shape: [70000, 70000]}]").is_err());
+        assert!(parse_text("[{datatype: int8, shape: [70000, 70000]}]").is_err());
     }
 }

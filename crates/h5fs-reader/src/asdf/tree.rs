@@ -570,7 +570,7 @@ mod tests {
                 assert_eq!(tree.slot(group, &name), Some(slot));
                 let mut path = tree.path(group).unwrap();
                 path.push(name);
-                let path = joined(&path);
+                let path = join_path(&path);
                 lines.push(match target {
                     EntryTarget::Canonical(node) if tree.kind(node) == AsdfNodeKind::Group => {
                         open.push(node);
@@ -578,10 +578,13 @@ mod tests {
                     }
                     EntryTarget::Canonical(_) => path,
                     EntryTarget::Alias(node) => {
-                        format!("{path} -> {}", joined(&tree.path(node).unwrap()))
+                        format!("{path} -> {}", join_path(&tree.path(node).unwrap()))
                     }
                     EntryTarget::Reference { node, .. } => {
-                        format!("{path} -> {}", joined(&tree.reference_names(node).unwrap()))
+                        format!(
+                            "{path} -> {}",
+                            join_path(&tree.reference_names(node).unwrap())
+                        )
                     }
                     EntryTarget::Unreachable(_) | EntryTarget::TooLong => format!("{path} -> ?"),
                 });
@@ -591,7 +594,7 @@ mod tests {
         lines
     }
 
-    fn joined(path: &[Vec<u8>]) -> String {
+    fn join_path(path: &[Vec<u8>]) -> String {
         let names = path
             .iter()
             .map(|name| String::from_utf8(name.clone()).unwrap());

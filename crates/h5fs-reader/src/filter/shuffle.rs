@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_needed() {
+    fn an_element_size_is_required() {
         assert!(decode(vec![1, 2], &[]).is_err());
         assert!(decode(vec![1, 2], &[0]).is_err());
     }

@@ -553,7 +553,7 @@ fn too_few_records_error(at: Address) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::testing::{at, file, sealed};
+    use crate::hdf5::testing::{at, file, with_checksum};
 
     const TYPE: u8 = 5;
     const NODE_SIZE: u32 = 64;
@@ -567,7 +567,7 @@ mod tests {
         block.extend(root.to_le_bytes());
         block.extend(used.to_le_bytes());
         block.extend(total.to_le_bytes());
-        sealed(block)
+        with_checksum(block)
     }
 
     /// Returns a node with records of a key byte, two zeros, and a byte that distinguishes equal
@@ -579,7 +579,7 @@ mod tests {
             block.extend(at.to_le_bytes());
             block.push(*used);
         }
-        sealed(block)
+        with_checksum(block)
     }
 
     /// Opens a tree whose blocks are at 0, 64, 128 ….
@@ -687,7 +687,7 @@ mod tests {
                 .iter()
                 .flat_map(|key| [&[7], &key.to_le_bytes()[..]].concat());
             let leaf = [b"BTLF\0\x05", &records.collect::<Vec<_>>()[..]].concat();
-            let tree = open(&[sealed(header), sealed(leaf)]).unwrap();
+            let tree = open(&[with_checksum(header), with_checksum(leaf)]).unwrap();
             tree.ordered_by_words(1).find_words(&[sought])
         };
         let found = find(&[1, 3, 1 << 40], 1 << 40).unwrap().unwrap();

@@ -41,7 +41,7 @@ pub(crate) fn file(blocks: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Arc<Me
 }
 
 /// Returns `block` with its lookup3 checksum appended.
-pub(crate) fn sealed(mut block: Vec<u8>) -> Vec<u8> {
+pub(crate) fn with_checksum(mut block: Vec<u8>) -> Vec<u8> {
     block.extend(lookup3(&block).to_le_bytes());
     block
 }
@@ -53,7 +53,7 @@ pub(crate) fn words(words: &[u64]) -> Vec<u8> {
 
 /// Returns the grid coordinates and the file offset of every chunk that a walk visits. Checks that
 /// a walk that is interrupted after each chunk visits the same chunks.
-pub(crate) fn walked(index: &dyn ChunkIndex) -> Result<Vec<(Vec<u64>, u64)>> {
+pub(crate) fn walk_chunks(index: &dyn ChunkIndex) -> Result<Vec<(Vec<u64>, u64)>> {
     let mut met = Vec::new();
     let mut visit = |place: &[u64], chunk: StoredChunk| {
         met.push((place.to_vec(), chunk.offset));

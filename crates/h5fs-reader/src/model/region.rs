@@ -389,7 +389,7 @@ mod tests {
     use super::*;
 
     /// Returns the numbers of all selected elements, found one by one.
-    fn naive(axes: &[RegionAxis], dims: &[u64]) -> Vec<u64> {
+    fn reference_elements(axes: &[RegionAxis], dims: &[u64]) -> Vec<u64> {
         let selected = |axis: &RegionAxis, step: u64| {
             let length = axis.length.unwrap_or(0);
             (0..length).any(|i| axis.start + i / axis.block * axis.stride + i % axis.block == step)
@@ -440,7 +440,7 @@ mod tests {
             })
         ) {
             let runs = RegionRuns::new(&Region::Regular(axes.clone()), &dims).unwrap();
-            let elements = naive(&axes, &dims);
+            let elements = reference_elements(&axes, &dims);
             prop_assert_eq!(all_elements(&runs), elements.clone());
             for element in 0..dims.iter().product::<u64>() {
                 let before = elements.iter().filter(|&&selected| selected < element).count();

@@ -80,7 +80,7 @@ mod tests {
     use h5fs_reader::model::NodeId;
 
     /// Creates a graph with a total of `bytes` bytes of names, a thousand each, all for one object.
-    fn of_names(bytes: usize) -> Arc<dyn Container> {
+    fn container_with_names(bytes: usize) -> Arc<dyn Container> {
         let mut fake = FakeContainer::new();
         fake.add_bytes(800, 1, b"data");
         for i in 0..bytes / 1000 {
@@ -97,7 +97,7 @@ mod tests {
     fn the_indices_of_all_files_have_one_weight() {
         let all = Arc::default();
         let half = usize::try_from(PATH_INDEXES / 3).unwrap();
-        let (large, small) = (of_names(half), of_names(1000));
+        let (large, small) = (container_with_names(half), container_with_names(1000));
         let files: [FilePathIndex; 5] = std::array::from_fn(|_| FilePathIndex::new(&all));
         files[0].get(&small);
         for file in &files[1..] {
@@ -131,9 +131,9 @@ mod tests {
         let all = Arc::default();
         let (first, second) = (FilePathIndex::new(&all), FilePathIndex::new(&all));
         let names = limits::PATH_INDEX_NAMES / 2;
-        first.get(&of_names(names));
+        first.get(&container_with_names(names));
         let held = std::cell::Cell::new(0);
-        let index = PathIndex::build(&of_names(names), &|weight| {
+        let index = PathIndex::build(&container_with_names(names), &|weight| {
             second.own.make_room(weight);
             held.set(weight);
         });

@@ -434,11 +434,11 @@ fn u64_at(packet: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn answered(error: i32, body: &[u8]) -> Vec<u8> {
+    fn build_reply(error: i32, body: &[u8]) -> Vec<u8> {
         [out_header(OUT_HEADER + body.len(), error, 8), body.to_vec()].concat()
     }
 
-    fn asked(opcode: u32) -> UnansweredRequest {
+    fn unanswered_request(opcode: u32) -> UnansweredRequest {
         UnansweredRequest {
             opcode,
             node: 5,
@@ -462,31 +462,34 @@ mod tests {
     #[test]
     fn a_late_reply_is_undone() {
         let forgotten = |node: u64| build_request(FORGET, 0, node, &1_u64.to_ne_bytes());
-        let found = answered(0, &entry(77, b"")[..ENTRY]);
+        let found = build_reply(0, &entry(77, b"")[..ENTRY]);
         assert_eq!(
-            build_undo_requests(&asked(LOOKUP), 8, &found),
+            build_undo_requests(&unanswered_request(LOOKUP), 8, &found),
             [forgotten(77)]
         );
-        let absent = answered(0, &entry(0, b"")[..ENTRY]);
-        assert!(build_undo_requests(&asked(LOOKUP), 8, &absent).is_empty());
-        assert!(build_undo_requests(&asked(LOOKUP), 8, &answered(-2, b"")).is_empty());
+        let absent = build_reply(0, &entry(0, b"")[..ENTRY]);
+        assert!(build_undo_requests(&unanswered_request(LOOKUP), 8, &absent).is_empty());
+        assert!(
+            build_undo_requests(&unanswered_request(LOOKUP), 8, &build_reply(-2, b"")).is_empty()
+        );
 
         let names = [entry(0, b"."), entry(7, b"a long name"), entry(9, b"b")].concat();
-        let undone = build_undo_requests(&asked(READDIRPLUS), 8, &answered(0, &names));
+        let undone =
+            build_undo_requests(&unanswered_request(READDIRPLUS), 8, &build_reply(0, &names));
         assert_eq!(undone, [forgotten(7), forgotten(9)]);
 
-        let opened = answered(0, &[&3_u64.to_ne_bytes()[..], &[0; 8]].concat());
+        let opened = build_reply(0, &[&3_u64.to_ne_bytes()[..], &[0; 8]].concat());
         let body = [&3_u64.to_ne_bytes()[..], &[0; 16]].concat();
         let closed = |opcode| build_request(opcode, 9, 5, &body);
         assert_eq!(
-            build_undo_requests(&asked(OPEN), 8, &opened),
+            build_undo_requests(&unanswered_request(OPEN), 8, &opened),
             [closed(RELEASE)]
         );
         assert_eq!(
-            build_undo_requests(&asked(OPENDIR), 8, &opened),
+            build_undo_requests(&unanswered_request(OPENDIR), 8, &opened),
             [closed(RELEASEDIR)]
         );
-        assert!(build_undo_requests(&asked(15), 8, &opened).is_empty());
+        assert!(build_undo_requests(&unanswered_request(15), 8, &opened).is_empty());
     }
 
     #[test]
@@ -505,9 +508,9 @@ mod tests {
             ]
             .concat()
         };
-        let mut plus = answered(0, &listing(DT_SOCK, 5));
+        let mut plus = build_reply(0, &listing(DT_SOCK, 5));
         replace_socket_types(&mut plus, ENTRY);
-        assert_eq!(plus, answered(0, &listing(DT_UNKNOWN, 0)));
+        assert_eq!(plus, build_reply(0, &listing(DT_UNKNOWN, 0)));
         // The same names without attributes.
         let names = |kind| {
             let all = listing(kind, 5);
@@ -515,9 +518,9 @@ mod tests {
             let (second, third) = rest.split_at(ENTRY + DIRENT + 8);
             [&first[ENTRY..], &second[ENTRY..], &third[ENTRY..]].concat()
         };
-        let mut plain = answered(0, &names(DT_SOCK));
+        let mut plain = build_reply(0, &names(DT_SOCK));
         replace_socket_types(&mut plain, 0);
-        assert_eq!(plain, answered(0, &names(DT_UNKNOWN)));
+        assert_eq!(plain, build_reply(0, &names(DT_UNKNOWN)));
         for end in 0..plus.len() {
             replace_socket_types(&mut plus[..end], ENTRY);
         }
@@ -526,7 +529,7 @@ mod tests {
     #[test]
     fn a_part_of_a_listing_fits_into_a_packet() {
         // Handle, offset, buffer size, and the remaining fields.
-        let asked = |room: u32| {
+        let readdirplus_request = |room: u32| {
             let body = [&[7; 16][..], &room.to_ne_bytes(), &[9; 20]].concat();
             build_request(READDIRPLUS, 8, 1, &body)
         };
@@ -535,11 +538,11 @@ mod tests {
             (MAX_PAYLOAD, MAX_PAYLOAD),
             (MAX_READ, MAX_PAYLOAD),
         ] {
-            let mut packet = asked(room);
+            let mut packet = readdirplus_request(room);
             limit_listing_size(&mut packet);
-            assert_eq!(packet, asked(left));
+            assert_eq!(packet, readdirplus_request(left));
         }
-        limit_listing_size(&mut asked(MAX_READ)[..IN_HEADER + 18]);
+        limit_listing_size(&mut readdirplus_request(MAX_READ)[..IN_HEADER + 18]);
     }
 
     #[test]

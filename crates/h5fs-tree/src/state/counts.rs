@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    fn counted(error: Error) -> (Vec<bool>, u32) {
+    fn count_with_error(error: Error) -> (Vec<bool>, u32) {
         let (counts, engine) = (CountCache::default(), Engine::new(0, 1));
         let line = FailingLine(AtomicU32::new(0), error);
         let text = CountKey {
@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn a_text_is_counted_again_only_after_a_transient_error() {
         let passing = Error::from_cause(Cause::Unavailable, "a disk that does not answer");
-        assert_eq!(counted(passing), (vec![false, true, true], 2));
+        assert_eq!(count_with_error(passing), (vec![false, true, true], 2));
         let lasting = Error::corrupt("a unit", None);
-        assert_eq!(counted(lasting), (vec![false; 3], 1));
+        assert_eq!(count_with_error(lasting), (vec![false; 3], 1));
     }
 }

@@ -39,14 +39,14 @@ fn leading_to(other: &str) -> Vec<u8> {
     tree.into_bytes()
 }
 
-fn mounted(pair: &FakeConnection) -> Result<Filesystem, Error> {
+fn mount_object(pair: &FakeConnection) -> Result<Filesystem, Error> {
     Filesystem::from_source(
         UnreadSource::open_remote(&pair.connection)?,
         &Options::default(),
     )
 }
 
-fn opened(pair: &FakeConnection) -> Vec<String> {
+fn opened_names(pair: &FakeConnection) -> Vec<String> {
     let open = pair.fetcher.open.lock().unwrap();
     let names = open
         .iter()
@@ -58,7 +58,7 @@ fn opened(pair: &FakeConnection) -> Vec<String> {
 fn an_object_is_a_tree_like_any_other() {
     let pair = normal_fetcher();
     pair.put_bytes("", &file(b"elements", 1000), "\"1\"");
-    let fs = mounted(&pair).unwrap();
+    let fs = mount_object(&pair).unwrap();
     assert_eq!(names(&fs, "/"), ["data"]);
     assert_eq!(&content(&fs, "data").unwrap()[..9], b"elements\0");
     let stat = fs.resolve(b"data").unwrap().attributes;
@@ -83,7 +83,7 @@ fn an_object_is_a_tree_like_any_other() {
 fn an_object_that_is_replaced_is_not_mixed_with_the_next() {
     let pair = fetcher_with_checks();
     pair.put_bytes("", &file(b"old", 1 << 20), "\"1\"");
-    let fs = mounted(&pair).unwrap();
+    let fs = mount_object(&pair).unwrap();
     let handle = fs
         .open_file(fs.resolve(b"data").unwrap().ino)
         .unwrap()
@@ -123,7 +123,7 @@ fn a_deleted_object_is_stale() {
     );
     // A smaller object would have been fetched completely.
     pair.put_bytes("", &file(b"old", 12 << 20), "\"1\"");
-    let fs = mounted(&pair).unwrap();
+    let fs = mount_object(&pair).unwrap();
     let handle = fs
         .open_file(fs.resolve(b"data").unwrap().ino)
         .unwrap()
@@ -148,7 +148,7 @@ fn an_unreadable_object_has_its_errno() {
             _ => fetcher.serve(request),
         };
         let pair = connect_fake_fetcher(64 << 20, LONG, Box::new(behaviour));
-        assert_eq!(errno_of(mounted(&pair).map(drop)), errno);
+        assert_eq!(errno_of(mount_object(&pair).map(drop)), errno);
     }
 }
 
@@ -168,16 +168,16 @@ fn only_objects_under_the_prefix_are_read() {
         for other in ["sub/other.asdf", "other.asdf"] {
             pair.put_bytes(other, &file(b"data", 4), "\"o\"");
         }
-        let fs = mounted(&pair).unwrap();
+        let fs = mount_object(&pair).unwrap();
         let read = content(&fs, "data");
         match name {
             Some(name) => {
                 assert_eq!(read.unwrap(), b"data");
-                assert_eq!(opened(&pair), ["", name]);
+                assert_eq!(opened_names(&pair), ["", name]);
             }
             None => {
                 assert_eq!(errno_of(read), Errno::EIO, "{uri}");
-                assert_eq!(opened(&pair), [""]);
+                assert_eq!(opened_names(&pair), [""]);
             }
         }
     }

@@ -33,13 +33,13 @@ fn graph() -> FakeContainer {
     fake
 }
 
-fn mounted() -> Filesystem {
+fn mount_example() -> Filesystem {
     graph().into_filesystem()
 }
 
 #[test]
 fn attributes_are_files() {
-    let fs = mounted();
+    let fs = mount_example();
     let root = ["@title", "g", "y", "z"];
     assert_eq!(names(&fs, ".h5fs/attrs"), root);
     let group = names(&fs, ".h5fs/attrs/g");
@@ -89,7 +89,7 @@ fn an_attribute_is_rendered_once_for_each_state_of_the_source() {
 
 #[test]
 fn each_directory_has_one_path() {
-    let fs = mounted();
+    let fs = mount_example();
     // In the source's tree, /y is the group's own place, and /z is where a walk finds the dataset
     // first.
     assert_eq!(text(&fs, "g/x.npy"), "../y");
@@ -113,7 +113,7 @@ fn each_directory_has_one_path() {
 
 #[test]
 fn soft_links_stay_within_their_tree() {
-    let fs = mounted();
+    let fs = mount_example();
     assert_eq!(names(&fs, ".h5fs/npy/y"), ["up.npy", "group"]);
     assert_eq!(text(&fs, ".h5fs/npy/y/up.npy"), "../g/@at.npy");
     assert_eq!(text(&fs, ".h5fs/npy/y/group"), "../g/x%2Enpy");
@@ -146,7 +146,7 @@ fn long_names_are_cut_with_their_suffix() {
 
 #[test]
 fn listings_continue_between_the_views_of_one_link() {
-    let fs = mounted();
+    let fs = mount_example();
     let directory = fs.resolve(b".h5fs/ndl").unwrap().ino;
     let handle = fs.opendir(directory).unwrap().handle;
     let (mut cookie, mut found) = (0, Vec::new());

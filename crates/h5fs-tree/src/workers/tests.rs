@@ -56,7 +56,7 @@ fn endless_of(workers: &Workers, object: u64, file: DataFileNumber) -> (Sender<(
 }
 
 /// Starts requests that occupy all receiving threads, until the senders are dropped.
-fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
+fn occupy_threads(workers: &Arc<Workers>) -> Vec<Sender<()>> {
     let fill = |object| {
         let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
         let workers = Arc::clone(workers);
@@ -77,7 +77,7 @@ fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
 #[test]
 fn requests_are_answered_while_eight_are_slow() {
     let workers = Arc::new(Workers::new(2));
-    let slow = taken(&workers);
+    let slow = occupy_threads(&workers);
     let more: Vec<_> = (2..8).map(|object| endless(&workers, object)).collect();
     for (_, is_begun) in &more {
         is_begun.recv_timeout(LIMIT).unwrap();
@@ -101,7 +101,7 @@ fn requests_are_answered_while_eight_are_slow() {
 #[test]
 fn each_file_has_its_share_of_slots() {
     let workers = Arc::new(Workers::new(2));
-    let slow = taken(&workers);
+    let slow = occupy_threads(&workers);
     let of_files = (1000..1080).map(|object| endless_of(&workers, object, Some(object / 10)));
     let of_files: Vec<_> = of_files.collect();
     let begun = || {
@@ -135,7 +135,7 @@ fn each_file_has_its_share_of_slots() {
 #[test]
 fn the_number_of_slow_requests_and_threads_is_limited() {
     let workers = Arc::new(Workers::new(1));
-    let slow = taken(&workers);
+    let slow = occupy_threads(&workers);
     let more: Vec<_> = (1..80).map(|object| endless(&workers, object)).collect();
     let begun = || {
         let begun = more.iter().filter(|(_, begun)| begun.try_recv().is_ok());
@@ -216,7 +216,7 @@ fn heavy_requests_do_not_delay_others() {
 #[test]
 fn slow_requests_are_moved_to_heavy_slots() {
     let workers = Arc::new(Workers::new(1));
-    let taken = taken(&workers);
+    let taken = occupy_threads(&workers);
     let (began, has_ended) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
     for object in 0..100 {
         let (began, has_ended) = (Arc::clone(&began), Arc::clone(&has_ended));
@@ -300,7 +300,7 @@ fn requests_of_ended_callers_are_cancelled() {
 #[test]
 fn requests_of_one_object_keep_their_order() {
     let workers = Arc::new(Workers::new(1));
-    let slow = taken(&workers);
+    let slow = occupy_threads(&workers);
     let (sender, answered) = channel();
     for number in 0..50 {
         let sender = sender.clone();
@@ -319,7 +319,7 @@ fn requests_of_one_object_keep_their_order() {
 fn all_threads_are_used_and_survive_panics() {
     let workers = Workers::new(4);
     let workers = Arc::new(workers);
-    let slow = taken(&workers);
+    let slow = occupy_threads(&workers);
     answer(&workers, RequestObject::AttributeValues, None, || {
         panic!("on purpose")
     });

@@ -298,7 +298,7 @@ mod tests {
         String::from_utf8(out.split_off(7)).unwrap()
     }
 
-    fn padded(datatype: &Datatype, element: &[u8]) -> String {
+    fn format_padded(datatype: &Datatype, element: &[u8]) -> String {
         let mut columns = columns(datatype);
         let width = columns.pad_columns().unwrap();
         let cell = cell(&columns, element);
@@ -308,16 +308,16 @@ mod tests {
 
     #[test]
     fn padding_does_not_change_numbers() {
-        assert_eq!(padded(&int(1), &[0x80]), "-128");
-        assert_eq!(padded(&int(2), &[0xF9, 0xFF]), "-00007");
-        assert_eq!(padded(&int(2), &[7, 0]), "000007");
+        assert_eq!(format_padded(&int(1), &[0x80]), "-128");
+        assert_eq!(format_padded(&int(2), &[0xF9, 0xFF]), "-00007");
+        assert_eq!(format_padded(&int(2), &[7, 0]), "000007");
         let single = Datatype::ieee(4, ByteOrder::Little);
-        let of_single = |value: f32| padded(&single, &value.to_le_bytes());
+        let of_single = |value: f32| format_padded(&single, &value.to_le_bytes());
         assert_eq!(of_single(1.5), "1.5000000000000");
         assert_eq!(of_single(f32::NAN), "            NaN");
         assert_eq!(of_single(f32::NEG_INFINITY), "           -inf");
         let double = Datatype::ieee(8, ByteOrder::Little);
-        let of_double = |value: f64| padded(&double, &value.to_le_bytes());
+        let of_double = |value: f64| format_padded(&double, &value.to_le_bytes());
         assert_eq!(of_double(-1e300), "-1.0000000000000000e+300");
         assert_eq!(of_double(0.1), "0.1000000000000000000000");
         assert_eq!(
@@ -334,17 +334,18 @@ mod tests {
 
     #[test]
     fn the_longest_values_fit_padded_cells() {
-        let long = [i128::MIN, i128::MAX].map(|value| padded(&int(16), &value.to_le_bytes()));
+        let long =
+            [i128::MIN, i128::MAX].map(|value| format_padded(&int(16), &value.to_le_bytes()));
         assert_eq!(long[0], i128::MIN.to_string());
         assert_eq!(long[1], format!("0{}", i128::MAX));
         assert_eq!(
-            padded(&int(8), &i64::MIN.to_le_bytes()),
+            format_padded(&int(8), &i64::MIN.to_le_bytes()),
             i64::MIN.to_string()
         );
         let byte = Datatype::integer(1, false, ByteOrder::Little);
-        assert_eq!(padded(&byte, &[7]), "007");
+        assert_eq!(format_padded(&byte, &[7]), "007");
         let single = Datatype::ieee(4, ByteOrder::Little);
-        let smallest = padded(&single, &(-f32::MIN_POSITIVE).to_le_bytes());
+        let smallest = format_padded(&single, &(-f32::MIN_POSITIVE).to_le_bytes());
         assert_eq!(smallest, "-1.17549440e-38");
     }
 

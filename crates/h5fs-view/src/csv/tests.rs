@@ -30,7 +30,7 @@ fn table(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> CsvTable {
 }
 
 fn csv(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
-    let view = CountedFile::of_units(table(datatype, dims, bytes));
+    let view = CountedFile::from_units(table(datatype, dims, bytes));
     let length = usize::try_from(view.length()).unwrap();
     let text = view.read_at(0, length + 9).unwrap().to_vec();
     assert_eq!(text.len(), length);
@@ -127,7 +127,7 @@ fn any_part_equals_its_range_of_the_whole() {
     let bytes = [1, 0, 9, 0xFF, 0xFF, 9, 0, 1, 9];
     let table = || table(&record, Some(&[3, 1]), &bytes);
     let (view, whole) = (
-        CountedFile::of_units(table()),
+        CountedFile::from_units(table()),
         "name,b\n0,1\n-1,-1\n1,256\n",
     );
     for start in 0..whole.len() + 2 {

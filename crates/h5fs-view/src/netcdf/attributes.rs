@@ -223,7 +223,7 @@ impl NetcdfAttributes {
     ///
     /// # Errors
     /// Fails if an attribute cannot be read at the moment.
-    pub(super) fn of_group(
+    pub(super) fn read_group(
         container: &dyn Container,
         group: NodeId,
         absent: &mut AbsentParts,
@@ -248,7 +248,7 @@ impl NetcdfAttributes {
     ///
     /// # Errors
     /// `Absent` if an attribute is damaged that readers need to decode the values.
-    pub(super) fn of_variable(
+    pub(super) fn read_variable(
         container: &dyn Container,
         node: NodeId,
         name: &[u8],

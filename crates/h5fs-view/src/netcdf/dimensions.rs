@@ -109,7 +109,7 @@ impl DimensionTable {
     ///
     /// # Errors
     /// `Limit` for too many dimensions; fails if a scale cannot be read.
-    pub(super) fn of_array(
+    pub(super) fn dimensions_of_array(
         &mut self,
         source: &NetcdfSource<'_>,
         (node, shape): (NodeId, &Shape),
@@ -120,7 +120,7 @@ impl DimensionTable {
         for (axis, &length) in dims.iter().enumerate() {
             let scale = scales.get(axis).copied().flatten();
             let described = scale
-                .map(|scale| self.of_scale(source, scale))
+                .map(|scale| self.dimension_of_scale(source, scale))
                 .transpose()?;
             let described = described.flatten().filter(|&number| {
                 let dimension = self.dimensions.get(number);
@@ -131,7 +131,7 @@ impl DimensionTable {
                 None => {
                     let is_own = axis < shape.dims().len();
                     let is_unlimited = is_own && is_unlimited(source, node, axis)?;
-                    self.without_scale(length, is_unlimited, &found)?
+                    self.dimension_without_scale(length, is_unlimited, &found)?
                 }
             };
             found.push(number);
@@ -141,7 +141,11 @@ impl DimensionTable {
 
     /// Returns the dimension that a scale describes. Adds the dimension if the scale is in another
     /// group. Returns `None` if the scale describes none, or has no path and so no name.
-    fn of_scale(&mut self, source: &NetcdfSource<'_>, scale: NodeId) -> Result<Option<usize>> {
+    fn dimension_of_scale(
+        &mut self,
+        source: &NetcdfSource<'_>,
+        scale: NodeId,
+    ) -> Result<Option<usize>> {
         if let Some(known) = self.by_scale.get(&scale) {
             return Ok(*known);
         }
@@ -153,7 +157,12 @@ impl DimensionTable {
 
     /// Returns a dimension of this length that is not in `used`, the other dimensions of the
     /// variable. Adds one if none exists.
-    fn without_scale(&mut self, length: u64, is_unlimited: bool, used: &[usize]) -> Result<usize> {
+    fn dimension_without_scale(
+        &mut self,
+        length: u64,
+        is_unlimited: bool,
+        used: &[usize],
+    ) -> Result<usize> {
         let same = self.by_length.get(&(length, is_unlimited));
         let mut same = same.into_iter().flatten();
         if let Some(&number) = same.find(|number| !used.contains(number)) {
@@ -170,7 +179,7 @@ impl DimensionTable {
     ///
     /// # Errors
     /// `Limit` for too many dimensions.
-    pub(super) fn of_characters(&mut self, width: u64) -> Result<usize> {
+    pub(super) fn character_dimension(&mut self, width: u64) -> Result<usize> {
         if let Some(&number) = self.by_text_length.get(&width) {
             return Ok(number);
         }
@@ -258,19 +267,23 @@ mod tests {
         let mut dims = |lengths: &[u64]| {
             let mut found = Vec::new();
             for &length in lengths {
-                found.push(table.without_scale(length, false, &found).unwrap());
+                found.push(
+                    table
+                        .dimension_without_scale(length, false, &found)
+                        .unwrap(),
+                );
             }
             found
         };
         assert_eq!(dims(&[3, 3]), [0, 1]);
         assert_eq!(dims(&[4, 3]), [2, 0]);
         assert_eq!(dims(&[3, 3, 3]), [0, 1, 3]);
-        assert_eq!(table.without_scale(3, true, &[]), Ok(4));
-        assert_eq!(table.of_characters(4), Ok(5));
-        assert_eq!(table.of_characters(4), Ok(5));
-        assert_eq!(table.of_characters(7), Ok(6));
+        assert_eq!(table.dimension_without_scale(3, true, &[]), Ok(4));
+        assert_eq!(table.character_dimension(4), Ok(5));
+        assert_eq!(table.character_dimension(4), Ok(5));
+        assert_eq!(table.character_dimension(7), Ok(6));
         // Only texts have the dimensions of characters.
-        assert_eq!(table.without_scale(7, false, &[]), Ok(7));
+        assert_eq!(table.dimension_without_scale(7, false, &[]), Ok(7));
         let expected = [
             "phony_dim_0",
             "phony_dim_1",
@@ -286,11 +299,11 @@ mod tests {
     fn dimensions_have_a_limit() {
         let mut table = DimensionTable::default();
         for length in 0..to_u64(limits::NETCDF_DIMENSIONS) {
-            table.without_scale(length, false, &[]).unwrap();
+            table.dimension_without_scale(length, false, &[]).unwrap();
         }
         let most = to_u64(limits::NETCDF_DIMENSIONS);
         assert!(matches!(
-            table.without_scale(most, false, &[]),
+            table.dimension_without_scale(most, false, &[]),
             Err(Error::Limit { .. })
         ));
     }

@@ -43,7 +43,7 @@ pub fn is_variable(container: &dyn Container, node: NodeId, array: &Array) -> Re
 /// can be. Fails if a part of the group cannot be read at the moment.
 pub fn group_file(source: &NetcdfSource<'_>, group: NodeId) -> Result<NetcdfFile> {
     let mut plan = FilePlan::new(source);
-    plan.attributes = NetcdfAttributes::of_group(&*source.container, group, &mut plan.absent)?;
+    plan.attributes = NetcdfAttributes::read_group(&*source.container, group, &mut plan.absent)?;
     let members = plan.read_members(group)?;
     let (scales, members) = plan.split_scales(members)?;
     plan.dimensions.add_scales(source, &scales)?;

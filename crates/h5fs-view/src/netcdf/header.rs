@@ -116,10 +116,10 @@ impl HeaderWriter {
 
     fn name(&mut self, name: &[u8]) {
         self.number(to_u64(name.len()));
-        self.padded(name);
+        self.write_padded(name);
     }
 
-    fn padded(&mut self, bytes: &[u8]) {
+    fn write_padded(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         let length = self.bytes.len().next_multiple_of(4);
         self.bytes.resize(length, 0);
@@ -139,7 +139,7 @@ impl HeaderWriter {
             out.name(&attribute.name);
             out.word(attribute.netcdf_type.code());
             out.number(attribute.count());
-            out.padded(&attribute.values);
+            out.write_padded(&attribute.values);
         });
     }
 
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    fn written(version: FormatVersion) -> Vec<u8> {
+    fn write_example_header(version: FormatVersion) -> Vec<u8> {
         let header = example();
         let shape = DataShape {
             dims: vec![3],
@@ -212,13 +212,16 @@ mod tests {
             b"\0\0\0\x05units\0\0\0\0\0\0\x02\0\0\0\x01K\0\0\0",
             b"\0\0\0\x03\0\0\0\x08\0\0\0\x78",
         ];
-        assert_eq!(written(FormatVersion::Classic), expected.concat());
+        assert_eq!(
+            write_example_header(FormatVersion::Classic),
+            expected.concat()
+        );
     }
 
     #[test]
     fn cdf_2_has_longer_offsets() {
-        let first = written(FormatVersion::Classic);
-        let second = written(FormatVersion::Offsets64);
+        let first = write_example_header(FormatVersion::Classic);
+        let second = write_example_header(FormatVersion::Offsets64);
         assert_eq!(second.len(), first.len() + 4);
         assert_eq!(second[3], 2);
         assert_eq!(second[4..first.len() - 4], first[4..first.len() - 4]);
@@ -258,7 +261,10 @@ mod tests {
             &eight(8),
             &eight(188),
         ];
-        assert_eq!(written(FormatVersion::Data64), expected.concat());
+        assert_eq!(
+            write_example_header(FormatVersion::Data64),
+            expected.concat()
+        );
     }
 
     #[test]

@@ -207,7 +207,7 @@ mod tests {
     use h5fs_reader::model::datatype::ByteOrder;
     use h5fs_reader::testing::{int, type_of};
 
-    fn converted(datatype: &Datatype, elements: &[u8]) -> Option<(NetcdfType, Vec<u8>)> {
+    fn convert_to_netcdf(datatype: &Datatype, elements: &[u8]) -> Option<(NetcdfType, Vec<u8>)> {
         let conversion = NumberConversion::from_datatype(datatype)?;
         let mut out = b"x".to_vec();
         conversion.convert_all(elements, 1, &mut out).unwrap();
@@ -219,12 +219,12 @@ mod tests {
     fn numbers_are_big_endian() {
         let little = |size| Datatype::integer(size, false, ByteOrder::Little);
         assert_eq!(
-            converted(&int(2), &[1, 2, 3, 4]),
+            convert_to_netcdf(&int(2), &[1, 2, 3, 4]),
             Some((NetcdfType::Short, vec![2, 1, 4, 3]))
         );
         let big = Datatype::integer(4, true, ByteOrder::Big);
         assert_eq!(
-            converted(&big, &[1, 2, 3, 4]),
+            convert_to_netcdf(&big, &[1, 2, 3, 4]),
             Some((NetcdfType::Int, vec![1, 2, 3, 4]))
         );
         assert!(
@@ -250,7 +250,7 @@ mod tests {
         let three = Datatype::integer(3, true, ByteOrder::Little);
         let expected = (-2_i32).to_be_bytes().to_vec();
         assert_eq!(
-            converted(&three, &[0xfe, 0xff, 0xff]),
+            convert_to_netcdf(&three, &[0xfe, 0xff, 0xff]),
             Some((NetcdfType::Int, expected))
         );
     }
@@ -259,15 +259,21 @@ mod tests {
     fn floats_are_single_or_double() {
         let ieee = |size| Datatype::ieee(size, ByteOrder::Little);
         let expected = (NetcdfType::Double, 1.5_f64.to_be_bytes().to_vec());
-        assert_eq!(converted(&ieee(8), &1.5_f64.to_le_bytes()), Some(expected));
+        assert_eq!(
+            convert_to_netcdf(&ieee(8), &1.5_f64.to_le_bytes()),
+            Some(expected)
+        );
         // 0xc000 is -2 as a half float.
         let expected = [-2_f32, 0.0].map(f32::to_be_bytes).concat();
         let half = (NetcdfType::Float, expected);
-        assert_eq!(converted(&ieee(2), &[0, 0xc0, 0, 0]), Some(half.clone()));
-        let big = Datatype::ieee(2, ByteOrder::Big);
-        assert_eq!(converted(&big, &[0xc0, 0, 0, 0]), Some(half));
         assert_eq!(
-            converted(&type_of(8, Class::Opaque { tag: Vec::new() }), &[]),
+            convert_to_netcdf(&ieee(2), &[0, 0xc0, 0, 0]),
+            Some(half.clone())
+        );
+        let big = Datatype::ieee(2, ByteOrder::Big);
+        assert_eq!(convert_to_netcdf(&big, &[0xc0, 0, 0, 0]), Some(half));
+        assert_eq!(
+            convert_to_netcdf(&type_of(8, Class::Opaque { tag: Vec::new() }), &[]),
             None
         );
     }
@@ -275,7 +281,7 @@ mod tests {
     #[test]
     fn booleans_and_enumerations_are_integers() {
         assert_eq!(
-            converted(&type_of(1, Class::Bool), &[0, 2]),
+            convert_to_netcdf(&type_of(1, Class::Bool), &[0, 2]),
             Some((NetcdfType::Byte, vec![0, 1]))
         );
         let members = vec![
@@ -290,7 +296,7 @@ mod tests {
             },
         );
         assert_eq!(
-            converted(&enumeration, &[2, 0]),
+            convert_to_netcdf(&enumeration, &[2, 0]),
             Some((NetcdfType::Short, vec![0, 2]))
         );
     }

@@ -74,7 +74,7 @@ impl SourceVariable {
         let (datatype, dims) = element_type(&array.datatype, &array.shape)?;
         let dims = dims.ok_or_else(|| Omission::absent("a null dataspace"))?;
         let container = &*source.container;
-        let mut attributes = NetcdfAttributes::of_variable(container, node.id, name, absent)?;
+        let mut attributes = NetcdfAttributes::read_variable(container, node.id, name, absent)?;
         let values = VariableValues::new(source, node.id, array, &datatype)?;
         values.describe(&datatype, name, &mut attributes, absent);
         let path = || Ok((source.paths)(node.id)?.unwrap_or_default());
@@ -86,9 +86,10 @@ impl SourceVariable {
             &path,
             is_scale(container, node.id)?,
         )?;
-        let mut dimensions = table.of_array(source, (node.id, &array.shape), &scales, &dims)?;
+        let mut dimensions =
+            table.dimensions_of_array(source, (node.id, &array.shape), &scales, &dims)?;
         if let VariableValues::Texts(width) = values {
-            dimensions.push(table.of_characters(width)?);
+            dimensions.push(table.character_dimension(width)?);
         }
         Ok(SourceVariable {
             name: name.to_vec(),

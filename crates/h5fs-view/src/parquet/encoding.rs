@@ -547,7 +547,7 @@ mod tests {
         assert_eq!(said.iter().filter(|is| !**is).count(), 4);
     }
 
-    fn encoded(datatype: &Datatype, value: &[u8]) -> (ColumnType, Vec<u8>) {
+    fn encode_value(datatype: &Datatype, value: &[u8]) -> (ColumnType, Vec<u8>) {
         let encoded = ValueEncoding::from_datatype(datatype).unwrap().unwrap();
         let mut out = Vec::new();
         let context = TextContext::without_pointers(usize::MAX);
@@ -560,7 +560,7 @@ mod tests {
 
     #[test]
     fn numbers_equal_those_of_the_file() {
-        let (kind, bytes) = encoded(&int(2), &(-2_i16).to_le_bytes());
+        let (kind, bytes) = encode_value(&int(2), &(-2_i16).to_le_bytes());
         assert_eq!(
             (kind, bytes),
             (
@@ -569,14 +569,14 @@ mod tests {
             )
         );
         let big = Datatype::integer(8, false, ByteOrder::Big);
-        let (kind, bytes) = encoded(&big, &u64::MAX.wrapping_sub(1).to_be_bytes());
+        let (kind, bytes) = encode_value(&big, &u64::MAX.wrapping_sub(1).to_be_bytes());
         assert_eq!(kind, ColumnType::integer(64, false));
         assert_eq!(bytes, (u64::MAX - 1).to_le_bytes());
         // 0x3E00 is 1.5.
-        let (kind, bytes) = encoded(&Datatype::ieee(2, ByteOrder::Little), &[0, 0x3E]);
+        let (kind, bytes) = encode_value(&Datatype::ieee(2, ByteOrder::Little), &[0, 0x3E]);
         assert_eq!(kind, ColumnType::plain(PhysicalType::Float));
         assert_eq!(bytes, 1.5_f32.to_le_bytes());
-        let (_, bytes) = encoded(
+        let (_, bytes) = encode_value(
             &Datatype::ieee(8, ByteOrder::Big),
             &(-0.0_f64).to_be_bytes(),
         );

@@ -441,7 +441,7 @@ mod tests {
     use h5fs_reader::model::datatype::ByteOrder;
     use h5fs_reader::testing::int;
 
-    fn of_pixels() -> PictureStyle {
+    fn pixel_interlaced_style() -> PictureStyle {
         let mut look = PictureStyle::default();
         look.appearance.interlace = Some(Interlace::Pixel);
         look
@@ -502,7 +502,7 @@ mod tests {
     fn a_stack_of_big_endian_colours() {
         let datatype = Datatype::integer(2, false, ByteOrder::Big);
         let pixels: Vec<u8> = (0..2 * 4 * 2 * 3 * 2).collect();
-        let whole = file_of(datatype, &[2, 4, 2, 3], &pixels, of_pixels());
+        let whole = file_of(datatype, &[2, 4, 2, 3], &pixels, pixel_interlaced_style());
         assert_eq!(whole[..8], *b"MM\0\x2a\0\0\0\x08");
         assert_eq!(whole[4096..], pixels);
         // Three numbers of two bytes do not fit in the entry.
@@ -519,7 +519,7 @@ mod tests {
         let text = |datatype: &Datatype, dims: &[u64]| {
             let is_coloured = dims.len() > 2 && dims.last() == Some(&3);
             let look = if is_coloured {
-                of_pixels()
+                pixel_interlaced_style()
             } else {
                 PictureStyle::default()
             };
@@ -552,7 +552,7 @@ mod tests {
         assert_eq!(text(&bytes, &[1, 5]), "");
     }
 
-    fn of_bytes(dims: &[u64]) -> Option<TiffHeaders> {
+    fn headers_of_byte_array(dims: &[u64]) -> Option<TiffHeaders> {
         let bytes = Datatype::integer(1, false, ByteOrder::Little);
         TiffHeaders::new(
             Image::from_datatype(&bytes, dims, Appearance::default()),
@@ -562,20 +562,20 @@ mod tests {
 
     #[test]
     fn a_file_of_4_gib_is_a_bigtiff() {
-        let headers = |rows: u64| of_bytes(&[rows, 1 << 12]).unwrap();
+        let headers = |rows: u64| headers_of_byte_array(&[rows, 1 << 12]).unwrap();
         let most = (1 << 20) - 2;
         assert!(!headers(most).is_big && headers(most + 1).is_big);
         let big = headers(1 << 30).file_header();
         assert_eq!(big, *b"II\x2b\0\x08\0\0\0\x10\0\0\0\0\0\0\0");
         // Width and height have 32 bits.
-        assert!(of_bytes(&[1, 1 << 32]).is_none());
-        assert!(of_bytes(&[1 << 40, 1 << 31, 1 << 31]).is_none());
+        assert!(headers_of_byte_array(&[1, 1 << 32]).is_none());
+        assert!(headers_of_byte_array(&[1 << 40, 1 << 31, 1 << 31]).is_none());
     }
 
     /// In a file of a million pages, a directory in the middle is generated without the others.
     #[test]
     fn directories_have_a_fixed_distance() {
-        let headers = of_bytes(&[1_000_000, 1, 2]).unwrap();
+        let headers = headers_of_byte_array(&[1_000_000, 1, 2]).unwrap();
         let mut out = Vec::new();
         let (page, next) = (
             headers.directory_offset(700_000),

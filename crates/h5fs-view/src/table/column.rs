@@ -533,7 +533,7 @@ mod tests {
         Ok(columns.collect())
     }
 
-    fn named(columns: &[(&str, u64, u32)]) -> Vec<(String, u64, u32)> {
+    fn column_properties(columns: &[(&str, u64, u32)]) -> Vec<(String, u64, u32)> {
         let columns = columns.iter();
         columns
             .map(|&(name, offset, size)| (name.to_owned(), offset, size))
@@ -549,15 +549,15 @@ mod tests {
             ("v[1][0]", 4, 2),
             ("v[1][1]", 6, 2),
         ];
-        assert_eq!(matrix, named(&expected));
+        assert_eq!(matrix, column_properties(&expected));
         let record = compound(vec![("a", 4, int(1)), ("b", 1, array(int(1), &[2]))], 5);
         let record = columns(&part(record, &[3, 1]).unwrap()).unwrap();
         assert_eq!(
             record,
-            named(&[("v[0].a", 4, 1), ("v[0].b[0]", 1, 1), ("v[0].b[1]", 2, 1)])
+            column_properties(&[("v[0].a", 4, 1), ("v[0].b[0]", 1, 1), ("v[0].b[1]", 2, 1)])
         );
         let long = columns(&part(int(1), &[3, 17]).unwrap()).unwrap();
-        assert_eq!(long, named(&[("v", 0, 17)]));
+        assert_eq!(long, column_properties(&[("v", 0, 17)]));
         assert_eq!(columns(&part(int(1), &[3, 0]).unwrap()).unwrap(), []);
     }
 

@@ -181,7 +181,7 @@ mod tests {
         type_of(1, Class::Bitfield { order, bits })
     }
 
-    fn converted(stored: &Datatype, element: &[u8]) -> String {
+    fn convert_element(stored: &Datatype, element: &[u8]) -> String {
         let (meant, mut out) = (represented_type(stored).unwrap(), Vec::new());
         convert(stored, &meant, element, &mut out);
         assert_eq!(out.len(), meant.size as usize);
@@ -195,11 +195,14 @@ mod tests {
         use ByteOrder::{Big, Little};
         let long = time(8, Little);
         let later = [0x90, 0xd0, 3, 0, 0, 0xf1, 0x53, 0x65];
-        assert_eq!(converted(&long, &later), "2023-11-14T22:13:20.25    ");
+        assert_eq!(convert_element(&long, &later), "2023-11-14T22:13:20.25    ");
         let before = [0xe0, 0x5e, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff];
-        assert_eq!(converted(&long, &before), "1969-12-31T23:59:58.5     ");
+        assert_eq!(
+            convert_element(&long, &before),
+            "1969-12-31T23:59:58.5     "
+        );
         let short = [0x65, 0x53, 0xf1, 0];
-        let text = converted(&time(4, Big), &short);
+        let text = convert_element(&time(4, Big), &short);
         assert_eq!(text, "2023-11-14T22:13:20       ");
     }
 
@@ -219,7 +222,7 @@ mod tests {
                 member("at", 8, time(4, ByteOrder::Little)),
             ]),
         );
-        let text = converted(&record, &[0, 1, 9, 9, 9, 9, 9, 9, 5, 0, 0, 0]);
+        let text = convert_element(&record, &[0, 1, 9, 9, 9, 9, 9, 9, 5, 0, 0, 0]);
         assert_eq!(text, " \u{1}1970-01-01T00:00:05       ");
         let plain = type_of(
             4,

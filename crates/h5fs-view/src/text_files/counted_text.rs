@@ -376,7 +376,7 @@ impl PartialCount {
 #[cfg(test)]
 impl<T: ResumableText> StreamedText<T> {
     /// Creates a file with the text `text`, and counts the text's length.
-    pub(crate) fn of_parts(text: T) -> Self {
+    pub(crate) fn from_parts(text: T) -> Self {
         let count = TextLengthIndex::measure_parts(&text, &RequestBudget::default(), || Ok(()));
         let length = count.expect("a text").expect("a short one").bytes;
         StreamedText::new(text, length)
@@ -386,7 +386,7 @@ impl<T: ResumableText> StreamedText<T> {
 #[cfg(test)]
 impl<U: TextUnits> CountedFile<U> {
     /// Creates a file with the text of `units`, and counts the text's length.
-    pub(crate) fn of_units(units: U) -> Self {
+    pub(crate) fn from_units(units: U) -> Self {
         let count = TextLengthIndex::measure(&units, &Engine::new(0, 2), &RequestBudget::default());
         let count = count.expect("a text").expect("a short one");
         Self::from_count(units, Arc::new(count))

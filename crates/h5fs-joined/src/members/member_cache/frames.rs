@@ -141,7 +141,7 @@ fn frame_at(bytes: &[u8]) -> Option<CacheFrame<'_>> {
 mod tests {
     use super::*;
 
-    fn of_chance() -> CacheHeader {
+    fn random_header() -> CacheHeader {
         let chance: Vec<u8> = (100..100 + RANDOM_BYTES as u8).collect();
         let file = header_bytes(chance[..].try_into().unwrap());
         assert_eq!(file.len(), HEADER_LENGTH);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn frames_after_damage_are_found() {
-        let head = of_chance();
+        let head = random_header();
         let all: [&[u8]; 3] = [b"first", b"", b"the last h5fsscan one"];
         let (mut file, mut begins) = (Vec::new(), Vec::new());
         for content in all {
@@ -185,7 +185,7 @@ mod tests {
     /// The content of a member may look like frames of another file.
     #[test]
     fn no_frame_is_found_inside_content() {
-        let head = of_chance();
+        let head = random_header();
         let (other, _) = CacheHeader::parse(b"h5fsscan0123456789abcdef0123456789abcdef").unwrap();
         let mut forged = Vec::new();
         add(&other, b"forged", &mut forged);
@@ -199,7 +199,7 @@ mod tests {
     /// Each of these frames has a length that extends to the end of the file.
     #[test]
     fn the_number_of_hashed_bytes_is_limited() {
-        let head = of_chance();
+        let head = random_header();
         let mut file = Vec::new();
         for left in (0..10_000_u32).rev() {
             file.extend_from_slice(&head.marker);

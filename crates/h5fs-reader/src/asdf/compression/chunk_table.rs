@@ -334,7 +334,7 @@ mod tests {
         table.piece_bytes().map(|_| table)
     }
 
-    fn decoded(table: &ChunkTable, piece: u64) -> Result<Buffer> {
+    fn decode_piece(table: &ChunkTable, piece: u64) -> Result<Buffer> {
         (table as &dyn PieceDecoder).decode_alone(piece)
     }
 
@@ -344,9 +344,9 @@ mod tests {
         let table = table(bytes, 12).unwrap();
         assert_eq!(table.piece_bytes(), Ok(5));
         for (piece, bytes) in (0..).zip([&b"abcde"[..], b"fghij", b"kl"]) {
-            assert_eq!(*decoded(&table, piece).unwrap(), *bytes);
+            assert_eq!(*decode_piece(&table, piece).unwrap(), *bytes);
         }
-        assert_eq!(decoded(&table, 3), Err(Error::NotFound));
+        assert_eq!(decode_piece(&table, 3), Err(Error::NotFound));
     }
 
     #[test]
@@ -361,10 +361,10 @@ mod tests {
             if forgotten {
                 table.tables.0.clear();
             }
-            let decoded = decoded(&table, to_u64(piece)).unwrap();
+            let decoded = decode_piece(&table, to_u64(piece)).unwrap();
             assert_eq!(*decoded, content[piece..=piece], "{piece}");
         }
-        assert_eq!(decoded(&table, to_u64(count)), Err(Error::NotFound));
+        assert_eq!(decode_piece(&table, to_u64(count)), Err(Error::NotFound));
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn content() -> Vec<u8> {
     (0..length).map(number).collect()
 }
 
-fn encoded(stored: &[u8], decoded: usize) -> EncodedBlock {
+fn encoded_block(stored: &[u8], decoded: usize) -> EncodedBlock {
     EncodedBlock {
         block_offset: 0,
         stored: Extent::from(3..3 + u64::try_from(stored.len()).unwrap()),
@@ -95,7 +95,7 @@ fn long(
 ) -> Vec<Box<dyn PieceDecoder>> {
     let changed = |mut stored: Vec<u8>| {
         change(&mut stored);
-        encoded(&stored, decoded)
+        encoded_block(&stored, decoded)
     };
     let streams = [StreamCodec::Zstd, StreamCodec::Lz4Frame]
         .map(|codec| stream_block(changed(stream(codec, content)), codec));
@@ -150,7 +150,7 @@ fn a_truncated_stream_returns_its_complete_pieces() {
 
 #[test]
 fn an_impossible_zlib_length_is_rejected() {
-    let claim = encoded(&zlib(b"abc"), 1 << 40);
+    let claim = encoded_block(&zlib(b"abc"), 1 << 40);
     assert!(ZlibBlock::new(claim, PIECE, Arc::default()).is_err());
 }
 
@@ -166,7 +166,7 @@ fn zlib_matches_reach_back_over_a_whole_window() {
     let content = noise.take(32_700).collect::<Vec<_>>().repeat(20);
     let stored = zlib(&content);
     assert!(stored.len() < 100_000, "{} bytes", stored.len());
-    let pieces = zlib_block(encoded(&stored, content.len()));
+    let pieces = zlib_block(encoded_block(&stored, content.len()));
     for number in [9, 4, 8, 5, 0, 6] {
         let start = number << 16;
         let decoded = pieces.decode_alone(u64::try_from(number).unwrap()).unwrap();
@@ -179,7 +179,7 @@ fn the_checksum_of_a_long_zlib_stream_is_verified() {
     let content = content();
     let mut stored = zlib(&content);
     *stored.last_mut().unwrap() ^= 1;
-    let pieces = zlib_block(encoded(&stored, content.len()));
+    let pieces = zlib_block(encoded_block(&stored, content.len()));
     assert!(pieces.decode_alone(3).is_ok());
     let why = Error::corrupt("zlib: wrong checksum", 3);
     assert_eq!(pieces.decode_alone(4), Err(why));
@@ -190,7 +190,7 @@ fn every_truncation_of_a_long_zlib_stream_is_detected() {
     let content = content();
     let stored = zlib(&content);
     for end in (0..8).map(|cut| stored.len() - 1 - cut) {
-        let pieces = zlib_block(encoded(&stored[..end], content.len()));
+        let pieces = zlib_block(encoded_block(&stored[..end], content.len()));
         let why = Error::corrupt("zlib: ends too early", 3);
         assert_eq!(pieces.decode_alone(4), Err(why), "{end}");
     }
@@ -206,7 +206,7 @@ proptest! {
         let mut stored = zlib(&content);
         let place = place.index(stored.len());
         stored[place] ^= 1_u8 << bit;
-        let pieces = zlib_block(encoded(&stored, content.len()));
+        let pieces = zlib_block(encoded_block(&stored, content.len()));
         let ours = (0..5).map(|number| pieces.decode_alone(number)).collect::<Result<Vec<_>>>();
         let ours = ours.map(|pieces| pieces.iter().flat_map(|piece| piece.to_vec()).collect());
         let theirs = crate::filter::deflate::decode(
@@ -226,11 +226,15 @@ const XZ: &[u8] = &[
 #[test]
 fn xz_streams_are_decoded() {
     let decode = |decoded| {
-        open_whole_block(encoded(XZ, decoded), WholeCodec::Stream(StreamCodec::Xz)).decode_alone(0)
+        open_whole_block(
+            encoded_block(XZ, decoded),
+            WholeCodec::Stream(StreamCodec::Xz),
+        )
+        .decode_alone(0)
     };
     assert_eq!(decode(300), Ok(b"abc".repeat(100).into()));
     assert!(decode(299).is_err() && decode(301).is_err());
-    let long = stream_block(encoded(XZ, 300), StreamCodec::Xz);
+    let long = stream_block(encoded_block(XZ, 300), StreamCodec::Xz);
     assert_eq!(long.decode_alone(0), Ok(b"abc".repeat(100).into()));
 }
 
@@ -239,8 +243,8 @@ fn xz_streams_are_decoded() {
 fn concurrent_readers_decode_one_stream() {
     let content = content().repeat(4);
     let (bzip2, zlib) = (bzip2(&content), zlib(&content));
-    let bzip2 = &*bzip2_block(encoded(&bzip2, content.len()));
-    let zlib = &*zlib_block(encoded(&zlib, content.len()));
+    let bzip2 = &*bzip2_block(encoded_block(&bzip2, content.len()));
+    let zlib = &*zlib_block(encoded_block(&zlib, content.len()));
     let piece = usize::try_from(PIECE.get()).unwrap();
     let assert_piece = |pieces: &dyn PieceDecoder, number: usize| {
         let start = number * piece;
@@ -272,7 +276,7 @@ fn a_damaged_bzip2_block_ends_the_stream_before_it() {
     // The third block is damaged. The first and second contain 100 000 bytes each.
     let third = stored.len() / 6 * 5 / 2;
     stored[third] ^= 0x10;
-    let pieces = bzip2_block(encoded(&stored, content.len()));
+    let pieces = bzip2_block(encoded_block(&stored, content.len()));
     assert!(matches!(pieces.decode_alone(8), Err(Error::Corrupt { .. })));
     assert!(pieces.decode_alone(0).unwrap()[..] == content[..65_536]);
     assert!(matches!(pieces.decode_alone(4), Err(Error::Corrupt { .. })));
@@ -285,7 +289,7 @@ fn the_checksum_of_a_whole_bzip2_stream_is_verified() {
     // The last byte contains some of the checksum's 32 bits, and up to seven unused bits.
     let last = stored.len() - 2;
     stored[last] ^= 1;
-    let pieces = bzip2_block(encoded(&stored, content.len()));
+    let pieces = bzip2_block(encoded_block(&stored, content.len()));
     assert!(pieces.decode_alone(0).is_ok());
     assert!(matches!(pieces.decode_alone(4), Err(Error::Corrupt { .. })));
 }
@@ -335,7 +339,7 @@ fn lz4_frame(blocks: &[Data<'_>]) -> Vec<u8> {
 }
 
 fn found(stored: &[u8], decoded: usize, codec: StreamCodec) -> Arc<[StreamPart]> {
-    part_search::find_parts(&encoded(stored, decoded), codec).unwrap()
+    part_search::find_parts(&encoded_block(stored, decoded), codec).unwrap()
 }
 
 /// Returns the content from every part on.
@@ -343,7 +347,7 @@ fn read_parts(stored: &[u8], decoded: usize, codec: StreamCodec) -> Vec<(u64, Ve
     let list = found(stored, decoded, codec);
     let from = |first| {
         let parts = Arc::clone(&list);
-        let mut reader = PartsReader::new(encoded(stored, decoded), codec, parts, first);
+        let mut reader = PartsReader::new(encoded_block(stored, decoded), codec, parts, first);
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes).unwrap();
         (list[first].content.start(), bytes)
@@ -459,7 +463,7 @@ fn a_revisited_part_is_decoded_completely() {
         .chunks(4 << 16)
         .flat_map(|part| zstd::bulk::compress(part, 1).unwrap())
         .collect();
-    let pieces = stream_block(encoded(&frames, content.len()), StreamCodec::Zstd);
+    let pieces = stream_block(encoded_block(&frames, content.len()), StreamCodec::Zstd);
     let passed = |piece: u64| {
         let mut numbers = Vec::new();
         let mut pass = |number: u64, bytes: Buffer| {
@@ -495,7 +499,7 @@ fn xz_streams_are_parts() {
     let mut damaged = padded.clone();
     damaged[40] ^= 1;
     let list = found(&padded, 900, StreamCodec::Xz);
-    let mut reader = PartsReader::new(encoded(&damaged, 900), StreamCodec::Xz, list, 0);
+    let mut reader = PartsReader::new(encoded_block(&damaged, 900), StreamCodec::Xz, list, 0);
     assert!(reader.read_to_end(&mut Vec::new()).is_err());
 }
 
@@ -540,16 +544,16 @@ fn a_truncated_bzip2_stream_is_read() {
     let content = content();
     let mut stored = bzip2(&content);
     stored.truncate(stored.len() - 9);
-    let at_once = open_whole_block(encoded(&stored, content.len()), WholeCodec::Bzip2);
+    let at_once = open_whole_block(encoded_block(&stored, content.len()), WholeCodec::Bzip2);
     assert!(*at_once.decode_alone(0).unwrap() == *content);
-    let pieces = bzip2_block(encoded(&stored, content.len()));
+    let pieces = bzip2_block(encoded_block(&stored, content.len()));
     assert!(pieces.decode_alone(4).unwrap()[..] == content[262_144..]);
     assert!(pieces.decode_alone(0).unwrap()[..] == content[..65_536]);
     // The last block itself is truncated.
     stored.truncate(stored.len() - 9);
-    let at_once = open_whole_block(encoded(&stored, content.len()), WholeCodec::Bzip2);
+    let at_once = open_whole_block(encoded_block(&stored, content.len()), WholeCodec::Bzip2);
     assert!(at_once.decode_alone(0).is_err());
-    let pieces = bzip2_block(encoded(&stored, content.len()));
+    let pieces = bzip2_block(encoded_block(&stored, content.len()));
     assert!(pieces.decode_alone(4).is_err() && pieces.decode_alone(0).is_ok());
 }
 
@@ -561,7 +565,7 @@ fn evicted_decoder_states_are_recreated() {
         block_offset: 0,
         stored: Extent::saturating(to_u64(place), to_u64(stored.len())),
         source: Arc::new(MemorySource::new([&vec![b'.'; place], stored].concat())),
-        ..encoded(stored, content.len())
+        ..encoded_block(stored, content.len())
     };
     let kept = || Arc::clone(&resumes);
     // One more block of each kind than the number of kept states.

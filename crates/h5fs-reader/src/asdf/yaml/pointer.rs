@@ -74,7 +74,7 @@ fn replace_bytes(text: &[u8], from: &[u8], to: u8) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn parsed(uri: &str) -> (Option<String>, Vec<String>) {
+    fn parse_reference(uri: &str) -> (Option<String>, Vec<String>) {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let reference = parse(uri);
         let names = reference.names.into_iter().map(text).collect();
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn pointers_are_unescaped() {
-        let names = |uri| parsed(uri).1;
+        let names = |uri| parse_reference(uri).1;
         assert_eq!(names("#/later/a~1b~0c/1"), ["later", "a/b~c", "1"]);
         assert_eq!(names("#/sp%20ace/%2541"), ["sp ace", "%41"]);
         assert_eq!(names("#noslash/x"), ["noslash", "x"]);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn files_are_named_before_the_fragment() {
-        let file = |uri| parsed(uri).0;
+        let file = |uri| parse_reference(uri).0;
         assert_eq!(file("#/a"), None);
         assert_eq!(file("with%20blank.asdf#/a").unwrap(), "with blank.asdf");
         assert_eq!(file("http://h/a%20b.asdf").unwrap(), "http://h/a%20b.asdf");

@@ -111,14 +111,14 @@ fn stream(hex: &str) -> Vec<u8> {
     digits.map(byte).collect()
 }
 
-fn decoded(stream: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
+fn decode_stream(stream: &[u8], length: DecodedLength) -> Result<Vec<u8>> {
     decode(stream, length, &DecoderResources::default(), &|| true).map(Buffer::into_vec)
 }
 
 #[track_caller]
 fn assert_decodes_to(hex: &str, expected: Vec<u8>) {
     let length = DecodedLength::Exactly(expected.len());
-    assert_eq!(decoded(&stream(hex), length), Ok(expected));
+    assert_eq!(decode_stream(&stream(hex), length), Ok(expected));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn several_components() {
 #[test]
 fn near_lossless_samples_are_within_the_bound() {
     let image = bytes(&test_image(23, 17, 8, 0));
-    let near = decoded(&stream(NEAR), DecodedLength::Exactly(image.len())).unwrap();
+    let near = decode_stream(&stream(NEAR), DecodedLength::Exactly(image.len())).unwrap();
     assert!(
         near.iter()
             .zip(&image)
@@ -160,7 +160,7 @@ fn truncated_and_damaged_streams_are_rejected() {
         let whole = stream(hex);
         for end in 0..whole.len() {
             assert!(
-                decoded(&whole[..end], DecodedLength::AtMost(1000)).is_err(),
+                decode_stream(&whole[..end], DecodedLength::AtMost(1000)).is_err(),
                 "{end}"
             );
         }
@@ -168,13 +168,13 @@ fn truncated_and_damaged_streams_are_rejected() {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut damaged = whole.clone();
                 damaged[place] = byte;
-                if let Ok(bytes) = decoded(&damaged, DecodedLength::AtMost(1000)) {
+                if let Ok(bytes) = decode_stream(&damaged, DecodedLength::AtMost(1000)) {
                     assert!(bytes.len() <= 1000);
                 }
             }
         }
     }
-    assert!(decoded(&stream(BYTES), DecodedLength::AtMost(23 * 17 - 1)).is_err());
+    assert!(decode_stream(&stream(BYTES), DecodedLength::AtMost(23 * 17 - 1)).is_err());
 }
 
 #[test]

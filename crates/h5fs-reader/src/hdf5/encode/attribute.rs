@@ -82,7 +82,7 @@ mod tests {
     use crate::model::datatype::ByteOrder;
     use crate::model::{Datatype, Shape};
 
-    fn encoded(name: &[u8], datatype: &Message, elements: &[u8]) -> Result<Message> {
+    fn encode_attribute(name: &[u8], datatype: &Message, elements: &[u8]) -> Result<Message> {
         let scalar = dataspace::encode(&Shape::fixed(vec![])).unwrap();
         encode(&AttributeMessage {
             name,
@@ -100,7 +100,7 @@ mod tests {
     /// The attribute that h5py wrote for `attrs["a"] = np.int32(7)` with `libver="v108"`.
     #[test]
     fn the_bytes_equal_those_of_the_library() {
-        let message = encoded(b"a", &int32(), &[7, 0, 0, 0]).unwrap();
+        let message = encode_attribute(b"a", &int32(), &[7, 0, 0, 0]).unwrap();
         let mut expected = b"\x03\0\x02\0\x0c\0\x04\0\0a\0".to_vec();
         expected.extend([0x10, 8, 0, 0, 4, 0, 0, 0, 0, 0, 32, 0]);
         expected.extend([2, 0, 0, 0]);
@@ -117,20 +117,20 @@ mod tests {
 
     #[test]
     fn an_attribute_has_less_than_64_kib() {
-        let overhead = encoded(b"a", &int32(), &[]).unwrap().data().len();
+        let overhead = encode_attribute(b"a", &int32(), &[]).unwrap().data().len();
         let elements = vec![0; 65_536 - overhead];
-        let longest = encoded(b"a", &int32(), &elements[1..]).unwrap();
+        let longest = encode_attribute(b"a", &int32(), &elements[1..]).unwrap();
         assert_eq!(longest.data().len(), 65_535);
-        let longer = encoded(b"a", &int32(), &elements);
+        let longer = encode_attribute(b"a", &int32(), &elements);
         assert!(matches!(longer, Err(Error::Limit { .. })));
-        let long_name = encoded(&[b'n'; 70_000], &int32(), &[]);
+        let long_name = encode_attribute(&[b'n'; 70_000], &int32(), &[]);
         assert!(matches!(long_name, Err(Error::Limit { .. })));
     }
 
     #[test]
     fn names_that_the_library_refuses_are_refused() {
         for name in [&b""[..], b"a\0b"] {
-            let attribute = encoded(name, &int32(), &[0; 4]);
+            let attribute = encode_attribute(name, &int32(), &[0; 4]);
             assert!(matches!(attribute, Err(Error::Unsupported { .. })));
         }
     }

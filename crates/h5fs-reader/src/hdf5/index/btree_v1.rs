@@ -198,7 +198,7 @@ impl ChunkIndex for BtreeV1Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::testing::{at, file, walked, words};
+    use crate::hdf5::testing::{at, file, walk_chunks, words};
 
     /// Returns a leaf with the size, mask, element offset and address of each chunk, and a last
     /// key.
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn chunks_outside_the_extent_are_ignored() {
         let index = open(&[(8, 0, 0, 500), (8, 0, 8, 600), (8, 0, 12, 700)], false);
-        let walked = walked(&index);
+        let walked = walk_chunks(&index);
         assert_eq!(walked, Ok(vec![(vec![0], 500), (vec![2], 600)]));
         assert_eq!(index.find(&[1]), Ok(None));
         assert_eq!(index.find(&[3]), Ok(None));
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn chunks_off_the_grid_are_damage() {
-        assert!(walked(&open(&[(8, 0, 3, 500)], false)).is_err());
+        assert!(walk_chunks(&open(&[(8, 0, 3, 500)], false)).is_err());
         assert!(open(&[(0, 0, 4, 500)], true).find(&[1]).is_err());
     }
 

@@ -135,7 +135,7 @@ impl BtreeV2Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::testing::{at, file, sealed, walked, words};
+    use crate::hdf5::testing::{at, file, walk_chunks, with_checksum, words};
 
     /// Opens an index with records of an address, a size of `width` bytes, a mask and two
     /// coordinates.
@@ -155,7 +155,7 @@ mod tests {
             leaf.extend(words(place));
         }
         let geometry = ChunkGeometry::new(vec![6, 6], vec![None; 2], vec![2, 2], 8, 0)?;
-        let meta = file([(0, sealed(header)), (100, sealed(leaf))]);
+        let meta = file([(0, with_checksum(header)), (100, with_checksum(leaf))]);
         BtreeV2Index::open(meta, at(0), geometry, true)
     }
 
@@ -178,7 +178,7 @@ mod tests {
     fn chunks_outside_the_extent_are_ignored() {
         let index = open(2, &[[0, 1], [0, 3], [1, 0]]).unwrap();
         let expected = vec![(vec![0, 1], 1000), (vec![1, 0], 1002)];
-        assert_eq!(walked(&index), Ok(expected));
+        assert_eq!(walk_chunks(&index), Ok(expected));
         assert_eq!(index.find(&[0, 3]), Ok(None));
     }
 }

@@ -483,7 +483,7 @@ impl ExtensibleArray {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::testing::{at, file, sealed, walked, words};
+    use crate::hdf5::testing::{at, file, walk_chunks, with_checksum, words};
     use crate::model::storage::ChunkIndex;
 
     const UNDEFINED: u64 = u64::MAX;
@@ -555,12 +555,12 @@ mod tests {
         let paged = [b"EADB\0\0", &words(&[0])[..], &[14 + 8]].concat();
         let page = words(&[7000, UNDEFINED, UNDEFINED, UNDEFINED]);
         [
-            (0, sealed(header)),
-            (100, sealed(index)),
-            (300, sealed(direct)),
-            (400, sealed(secondary)),
-            (500, sealed(paged)),
-            (500 + 19, sealed(page)),
+            (0, with_checksum(header)),
+            (100, with_checksum(index)),
+            (300, with_checksum(direct)),
+            (400, with_checksum(secondary)),
+            (500, with_checksum(paged)),
+            (500 + 19, with_checksum(page)),
         ]
     }
 
@@ -573,7 +573,7 @@ mod tests {
     fn page_bits_follow_each_other_over_data_blocks() {
         let array = open(blocks());
         let stored = vec![(vec![0], 5000), (vec![2], 6000), (vec![23], 7000)];
-        assert_eq!(walked(&array), Ok(stored.clone()));
+        assert_eq!(walk_chunks(&array), Ok(stored.clone()));
         for number in 0..31 {
             let found = array.find(&[number]).unwrap();
             let expected = stored.iter().find(|(place, _)| place[0] == number);
@@ -588,7 +588,7 @@ mod tests {
     fn a_block_at_a_wrong_address_is_rejected() {
         let mut blocks = blocks();
         let twice = [b"EASB\0\0", &words(&[0])[..], &[14, 0b1010_0000, 0]].concat();
-        blocks[3].1 = sealed([twice, words(&[500, 500])].concat());
+        blocks[3].1 = with_checksum([twice, words(&[500, 500])].concat());
         let array = open(blocks);
         assert!(array.find(&[15]).is_err());
         assert!(array.find(&[23]).unwrap().is_some());

@@ -125,7 +125,7 @@ impl FixedArray {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::testing::{at, file, sealed, walked, words};
+    use crate::hdf5::testing::{at, file, walk_chunks, with_checksum, words};
     use crate::model::storage::ChunkIndex;
 
     const UNDEFINED: u64 = u64::MAX;
@@ -137,10 +137,10 @@ mod tests {
         let data_block = [b"FADB\0\0", &words(&[0])[..], &[0b0100_0000]].concat();
         // The pages begin after the checksum at 100 + 15 + 4. Each page has two entries and a
         // checksum.
-        let page = sealed(words(&[UNDEFINED, 7000]));
+        let page = with_checksum(words(&[UNDEFINED, 7000]));
         [
-            (0, sealed(header)),
-            (100, sealed(data_block)),
+            (0, with_checksum(header)),
+            (100, with_checksum(data_block)),
             (119 + 20, page),
         ]
     }
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(array.find(&[2]), Ok(None));
         // The file does not even contain the bytes of this page.
         assert_eq!(array.find(&[4]), Ok(None));
-        assert_eq!(walked(&array), Ok(vec![(vec![3], 7000)]));
+        assert_eq!(walk_chunks(&array), Ok(vec![(vec![3], 7000)]));
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
         let array = open(blocks).unwrap();
         assert!(array.find(&[3]).is_err());
         assert_eq!(array.find(&[0]), Ok(None));
-        assert!(walked(&array).is_err());
+        assert!(walk_chunks(&array).is_err());
     }
 
     #[test]

@@ -327,7 +327,7 @@ mod tests {
     use std::time::SystemTime;
 
     /// Returns the state of a file opened `age` after its last change.
-    fn opened(age: Duration, watch: Option<FileWatch>) -> FileState {
+    fn state_of_age(age: Duration, watch: Option<FileWatch>) -> FileState {
         let file = tempfile::NamedTempFile::new().unwrap();
         let then = SystemTime::now() - age;
         let then = then.duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -365,13 +365,16 @@ mod tests {
 
     #[test]
     fn an_unwatched_file_settles_after_a_time() {
-        assert!(opened(LONG, None).has_no_pending_write() && !opened(LONG, None).has_ended());
-        let young = opened(LONG / 2, None);
+        assert!(
+            state_of_age(LONG, None).has_no_pending_write()
+                && !state_of_age(LONG, None).has_ended()
+        );
+        let young = state_of_age(LONG / 2, None);
         assert!(!young.has_no_pending_write() && !young.has_ended());
         // The file was young when it was opened, so bytes read at that time must not be kept.
         let grown_up = FileState {
             had_no_recent_write: false,
-            ..opened(LONG, None)
+            ..state_of_age(LONG, None)
         };
         assert!(grown_up.has_ended());
         let by_times = FileState {
@@ -386,7 +389,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let changes = ChangeWatcher::new().unwrap();
         let watch = || changes.watch(file.as_file());
-        let [young, old] = [LONG / 2, LONG].map(|age| opened(age, watch()));
+        let [young, old] = [LONG / 2, LONG].map(|age| state_of_age(age, watch()));
         assert!(young.has_no_pending_write() && old.has_no_pending_write());
         // Closing the file reveals earlier writes through mapped memory. Only a state that was
         // not calm when the file was opened may have missed them.

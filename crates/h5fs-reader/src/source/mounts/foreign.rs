@@ -23,7 +23,7 @@ impl ForeignFilesystems {
     ///
     /// # Errors
     /// Fails with the system's error if the table of mounts cannot be opened.
-    pub fn on_path_to(source: &Path) -> io::Result<Self> {
+    pub fn find_on_path_to(source: &Path) -> io::Result<Self> {
         Ok(ForeignFilesystems {
             mounts: MountTable::open()?,
             devices_on_path: source.ancestors().filter_map(Device::from_path).collect(),
@@ -74,7 +74,7 @@ mod tests {
         for kind in ["tmpfs", "ext4", "fuseblk"] {
             assert!(!is_fuse_or_stacked(&entry(kind)), "{kind}");
         }
-        let foreign = ForeignFilesystems::on_path_to(Path::new(MountTable::PATH)).unwrap();
+        let foreign = ForeignFilesystems::find_on_path_to(Path::new(MountTable::PATH)).unwrap();
         for path in ["/", "/proc", "/sys"] {
             let (device, mount) = Device::from_path_with_mount(Path::new(path)).unwrap();
             assert!(mount.is_some(), "{path}");

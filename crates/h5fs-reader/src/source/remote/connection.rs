@@ -553,7 +553,7 @@ impl Connection {
 
     /// Returns the number of queued runs that no reader waits for.
     pub(super) fn queued(&self) -> usize {
-        self.shared.state().pages.expected()
+        self.shared.state().pages.expected_count()
     }
 }
 

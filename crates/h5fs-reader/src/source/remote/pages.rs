@@ -141,7 +141,7 @@ impl PageTable {
 
     /// Returns the number of queued runs that no reader waits for.
     #[cfg(test)]
-    pub(super) fn expected(&self) -> usize {
+    pub(super) fn expected_count(&self) -> usize {
         self.expected.len()
     }
 

@@ -64,7 +64,7 @@ impl OpenSegments {
     }
 
     /// Returns the segments above the limit, starting with the one received longest ago.
-    pub(super) fn over_limit(&self) -> Vec<Arc<Segment>> {
+    pub(super) fn segments_above_limit(&self) -> Vec<Arc<Segment>> {
         let surplus = self.open.len().minus_or_zero(self.most);
         let oldest = self.open.iter().take(surplus);
         oldest

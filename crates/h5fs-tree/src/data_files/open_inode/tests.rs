@@ -23,7 +23,7 @@ fn tree() -> Filesystem {
     fake.into_filesystem()
 }
 
-fn listed(tree: &Filesystem, handle: Handle, cookie: u64) -> usize {
+fn count_entries(tree: &Filesystem, handle: Handle, cookie: u64) -> usize {
     let (mut names, mut next, mut before) = (0, cookie, None);
     while before != Some(next) {
         before = Some(next);
@@ -93,7 +93,7 @@ fn a_listing_continues_without_memory_for_its_position() {
     let handle = tree.opendir(attributes).unwrap().handle;
     let open = tree.mount.handles.get(handle).unwrap();
     let remembered = |least: bool| (open.content.own_bytes() > 200_000) == least;
-    assert_eq!(listed(&tree, handle, 0), 1002);
+    assert_eq!(count_entries(&tree, handle, 0), 1002);
     assert!(remembered(true));
     let others = file.engine.reserve_memory(limits::OPEN_BYTES - (300 << 10));
     let others = (
@@ -101,13 +101,13 @@ fn a_listing_continues_without_memory_for_its_position() {
         file.engine.reserve_memory(50 << 10).unwrap(),
     );
     let second = tree.opendir(attributes).unwrap().handle;
-    assert_eq!(listed(&tree, second, 0), 1002);
-    assert_eq!(listed(&tree, second, 500), 502);
+    assert_eq!(count_entries(&tree, second, 0), 1002);
+    assert_eq!(count_entries(&tree, second, 500), 502);
     let forgetful = tree.mount.handles.get(second).unwrap();
     assert_eq!(forgetful.content.own_bytes(), 0);
     assert!(remembered(true));
     drop(others);
-    assert_eq!(listed(&tree, second, 1000), 2);
+    assert_eq!(count_entries(&tree, second, 1000), 2);
     assert!(forgetful.content.own_bytes() > 200_000);
 }
 

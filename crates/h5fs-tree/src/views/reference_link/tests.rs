@@ -31,13 +31,13 @@ fn graph() -> FakeContainer {
     fake
 }
 
-fn mounted() -> Filesystem {
+fn mount_references() -> Filesystem {
     graph().into_filesystem()
 }
 
 #[test]
 fn a_reference_is_a_link_to_its_object() {
-    let fs = mounted();
+    let fs = mount_references();
     assert_eq!(names(&fs, ".h5fs/refs"), ["run"]);
     assert_eq!(names(&fs, ".h5fs/refs/run"), ["deep", "links"]);
     let links = ".h5fs/refs/run/links";
@@ -56,7 +56,7 @@ fn a_reference_is_a_link_to_its_object() {
 
 #[test]
 fn only_references_to_objects_are_listed() {
-    let fs = mounted();
+    let fs = mount_references();
     for name in ["1", "8", "00", "0,0", "x", "links", "@0"] {
         let path = format!(".h5fs/refs/run/links/{name}");
         assert_eq!(

@@ -24,7 +24,7 @@ fn json(tree: &str) -> String {
     let text =
         String::from_utf8(json_of(tree).whole_text(&CancelToken::default()).unwrap()).unwrap();
     // Reading single bytes stops the writer after each part.
-    let view = StreamedText::of_parts(json_of(tree));
+    let view = StreamedText::from_parts(json_of(tree));
     let read = |at: usize| -> Bytes { view.read_at(to_u64(at), 1).unwrap() };
     let bytes: Vec<u8> = (0..=text.len()).flat_map(|at| read(at).to_vec()).collect();
     assert_eq!(bytes, text.as_bytes());

@@ -158,7 +158,7 @@ pub(super) fn comment_text(text: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn written(syntax: Syntax, write: impl FnOnce(&mut MapWriter<'_>)) -> String {
+    fn write_map_text(syntax: Syntax, write: impl FnOnce(&mut MapWriter<'_>)) -> String {
         let mut out = Vec::new();
         let mut lines = MapWriter::new(&mut out, syntax, KeyPosition::default());
         lines.begin();
@@ -179,7 +179,7 @@ mod tests {
             lines.write_map(b"/b", MapWriter::write_empty_map);
         };
         let yaml = "# why\n/a:\n  k: 1\n  m:\n    \"no\": [2, 3]\n  z: null\n/b:\n  {}\n";
-        assert_eq!(written(Syntax::Yaml, write), yaml);
+        assert_eq!(write_map_text(Syntax::Yaml, write), yaml);
         let json = r#"{
   "/a": {
     "k": 1,
@@ -191,7 +191,7 @@ mod tests {
   "/b": {}
 }
 "#;
-        assert_eq!(written(Syntax::Json, write), json);
+        assert_eq!(write_map_text(Syntax::Json, write), json);
     }
 
     #[test]
@@ -200,6 +200,6 @@ mod tests {
             lines.write_map(b"/a b", |lines| lines.write_pair(&[b'x'; 200], "[1]"));
         };
         let expected = format!("/a b:\n  ? \"{0}\"\n  : [1]\n", "x".repeat(200));
-        assert_eq!(written(Syntax::Yaml, write), expected);
+        assert_eq!(write_map_text(Syntax::Yaml, write), expected);
     }
 }

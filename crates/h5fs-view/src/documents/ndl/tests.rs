@@ -208,10 +208,10 @@ impl Container for NdlTestFile {
 }
 
 fn document(node: NodeId, path: &str, values: u64) -> String {
-    written(node, path, values, Syntax::Yaml)
+    write_document(node, path, values, Syntax::Yaml)
 }
 
-fn written(node: NodeId, path: &str, values: u64, syntax: Syntax) -> String {
+fn write_document(node: NodeId, path: &str, values: u64, syntax: Syntax) -> String {
     let paths = |node| {
         Ok(match node {
             ROOT => Some(b"/".to_vec()),
@@ -230,7 +230,7 @@ fn written(node: NodeId, path: &str, values: u64, syntax: Syntax) -> String {
         path: path.as_bytes().to_vec(),
         options: NdlOptions { values, syntax },
     };
-    let document = StreamedText::of_parts(description);
+    let document = StreamedText::from_parts(description);
     let whole = document.read_at(0, 1 << 20).unwrap();
     document.forget();
     // Reading single bytes stops the writer after each line.
@@ -375,9 +375,9 @@ fn a_file_is_described_as_json() {
 }}
 "#
     );
-    assert_eq!(written(ROOT, "/", 0, Syntax::Json), expected);
+    assert_eq!(write_document(ROOT, "/", 0, Syntax::Json), expected);
     let alone = format!(
         "{{\n  \"/run\": {{\n    \"ndarrays\": {{\n      {flux}\n    }}\n  }},\n  \"/\": {{\n    {time}\n  }}\n}}\n"
     );
-    assert_eq!(written(FLUX, "/run/flux", 0, Syntax::Json), alone);
+    assert_eq!(write_document(FLUX, "/run/flux", 0, Syntax::Json), alone);
 }

@@ -34,7 +34,7 @@ fn strings_of(elements: Elements, kind: StringStorage) -> Result<Strings> {
 #[track_caller]
 fn text(elements: Elements, kind: StringStorage) -> String {
     let strings = strings_of(elements, kind).unwrap();
-    let view = CountedFile::of_units(strings);
+    let view = CountedFile::from_units(strings);
     let mut whole = Vec::new();
     loop {
         let part = view.read_at(whole.len() as u64, 3).unwrap();

@@ -17,7 +17,7 @@ fn text(size: u32) -> Datatype {
 }
 
 /// Returns the type and the values of the attribute, or why it is absent.
-fn converted(
+fn convert_attribute(
     datatype: Datatype,
     dims: &[u64],
     elements: &[u8],
@@ -33,41 +33,47 @@ fn converted(
 #[test]
 fn values_that_netcdf_supports() {
     assert_eq!(
-        converted(int(2), &[2], &[1, 2, 3, 4]),
+        convert_attribute(int(2), &[2], &[1, 2, 3, 4]),
         Ok((NetcdfType::Short, vec![2, 1, 4, 3]))
     );
     assert_eq!(
-        converted(int(2), &[1, 2], &[1, 2, 3, 4]).unwrap().1,
+        convert_attribute(int(2), &[1, 2], &[1, 2, 3, 4]).unwrap().1,
         [2, 1, 4, 3]
     );
-    assert_eq!(converted(int(4), &[0], &[]), Ok((NetcdfType::Int, vec![])));
     assert_eq!(
-        converted(text(4), &[], b"ab\0\0"),
+        convert_attribute(int(4), &[0], &[]),
+        Ok((NetcdfType::Int, vec![]))
+    );
+    assert_eq!(
+        convert_attribute(text(4), &[], b"ab\0\0"),
         Ok((NetcdfType::Char, b"ab".to_vec()))
     );
     assert_eq!(
-        converted(text(4), &[0], b""),
+        convert_attribute(text(4), &[0], b""),
         Ok((NetcdfType::Char, vec![]))
     );
     let (padding, charset) = (StringPadding::NullTerminated, Charset::Utf8);
     let pointer = type_of(1, Class::VariableString { padding, charset });
     assert_eq!(
-        converted(pointer.clone(), &[1], &[0]).unwrap().1,
+        convert_attribute(pointer.clone(), &[1], &[0]).unwrap().1,
         b"by pointer"
     );
-    assert_eq!(converted(pointer, &[], &[9]).unwrap().1, b"");
+    assert_eq!(convert_attribute(pointer, &[], &[9]).unwrap().1, b"");
 }
 
 #[test]
 fn values_that_netcdf_does_not_support() {
     assert_eq!(
-        converted(text(2), &[2], b"abcd"),
+        convert_attribute(text(2), &[2], b"abcd"),
         Err("several texts".to_owned())
     );
     let several = Err("values in several dimensions".to_owned());
-    assert_eq!(converted(int(1), &[2, 2], &[1, 2, 3, 4]), several);
+    assert_eq!(convert_attribute(int(1), &[2, 2], &[1, 2, 3, 4]), several);
     let record = type_of(2, Class::Compound(vec![member("n", 0, int(2))]));
-    assert_eq!(converted(record, &[], &[1, 2]), Err("compounds".to_owned()));
+    assert_eq!(
+        convert_attribute(record, &[], &[1, 2]),
+        Err("compounds".to_owned())
+    );
 }
 
 fn integers(netcdf_type: NetcdfType, numbers: &[i128]) -> NetcdfAttribute {
@@ -205,5 +211,5 @@ fn big_endian_integers_of_attributes() {
     let big = Datatype::integer(8, false, ByteOrder::Big);
     let value = u64::MAX.to_be_bytes();
     let expected = (NetcdfType::UnsignedInt64, value.to_vec());
-    assert_eq!(converted(big, &[], &value), Ok(expected));
+    assert_eq!(convert_attribute(big, &[], &value), Ok(expected));
 }

@@ -32,7 +32,7 @@ fn file(variables: &[(DataShape, Vec<u8>)], records: u64) -> NetcdfFile {
 }
 
 /// Writes the file from front to back, by the rules of the format.
-fn written(variables: &[(DataShape, Vec<u8>)], records: u64) -> Vec<u8> {
+fn write_file(variables: &[(DataShape, Vec<u8>)], records: u64) -> Vec<u8> {
     let mut out = HEADER.to_vec();
     let pad = |out: &mut Vec<u8>| {
         let mut padding = b"\xfe\xff".iter().cycle();
@@ -76,7 +76,7 @@ fn the_whole_file() {
     let file = file(&variables, 2);
     assert_eq!(&file.read_at(0, 1000).unwrap()[..], expected.concat());
     assert_eq!(file.length(), 40);
-    assert_eq!(written(&variables, 2), expected.concat());
+    assert_eq!(write_file(&variables, 2), expected.concat());
 }
 
 #[test]
@@ -135,7 +135,7 @@ proptest! {
             .iter()
             .map(|(dims, is_record, power)| variable(dims, *is_record, 1 << power, records))
             .collect();
-        let (file, whole) = (file(&variables, records), written(&variables, records));
+        let (file, whole) = (file(&variables, records), write_file(&variables, records));
         prop_assert_eq!(file.length(), to_u64(whole.len()));
         prop_assert_eq!(&file.read_at(0, whole.len() + 9).unwrap()[..], &whole[..]);
         for (start, length) in ranges {

@@ -272,7 +272,7 @@ mod tests {
     use h5fs_reader::model::datatype::Charset;
     use h5fs_reader::testing::{int, member, type_of};
 
-    fn described(datatype: &Datatype) -> Vec<(String, String, Vec<u64>)> {
+    fn describe_columns(datatype: &Datatype) -> Vec<(String, String, Vec<u64>)> {
         let columns = FitsColumns::from_datatype(datatype).unwrap();
         let each = columns.0.iter().map(FitsColumn::description);
         each.map(|column| {
@@ -340,7 +340,7 @@ mod tests {
             (name.to_owned(), form.to_owned(), dims.to_vec())
         };
         assert_eq!(
-            described(&type_of(55, record)),
+            describe_columns(&type_of(55, record)),
             [
                 column("n", "1K", &[]),
                 column("matrix", "6I", &[3, 2]),

@@ -229,7 +229,7 @@ impl Conversion for RecordConversion {
 mod tests {
     use super::*;
 
-    fn written(kind: PixelKind, bytes: u8, is_big_endian: bool, stored: &[u8]) -> Vec<u8> {
+    fn write_number(kind: PixelKind, bytes: u8, is_big_endian: bool, stored: &[u8]) -> Vec<u8> {
         let pixel = PixelType {
             kind,
             bytes,
@@ -244,29 +244,38 @@ mod tests {
     #[test]
     fn numbers_are_big_endian_and_signed() {
         assert_eq!(
-            written(PixelKind::Signed, 2, false, &[1, 2, 3, 4]),
+            write_number(PixelKind::Signed, 2, false, &[1, 2, 3, 4]),
             [2, 1, 4, 3]
         );
-        assert_eq!(written(PixelKind::Signed, 2, true, &[1, 2]), [1, 2]);
+        assert_eq!(write_number(PixelKind::Signed, 2, true, &[1, 2]), [1, 2]);
         // 1 and 40000 become -32767 and 7232.
         let unsigned = [1_u16, 40_000].map(u16::to_le_bytes).concat();
         let expected = [-32_767_i16, 7232].map(i16::to_be_bytes).concat();
-        assert_eq!(written(PixelKind::Unsigned, 2, false, &unsigned), expected);
+        assert_eq!(
+            write_number(PixelKind::Unsigned, 2, false, &unsigned),
+            expected
+        );
         let expected = (u64::MAX / 2).to_be_bytes();
         assert_eq!(
-            written(PixelKind::Unsigned, 8, true, &u64::MAX.to_be_bytes()),
+            write_number(PixelKind::Unsigned, 8, true, &u64::MAX.to_be_bytes()),
             expected
         );
         // -128 and 5 become 0 and 133.
-        assert_eq!(written(PixelKind::Signed, 1, false, &[128, 5]), [0, 133]);
-        assert_eq!(written(PixelKind::Unsigned, 1, false, &[128, 5]), [128, 5]);
+        assert_eq!(
+            write_number(PixelKind::Signed, 1, false, &[128, 5]),
+            [0, 133]
+        );
+        assert_eq!(
+            write_number(PixelKind::Unsigned, 1, false, &[128, 5]),
+            [128, 5]
+        );
         // The stored number is -2 as a half float.
         assert_eq!(
-            written(PixelKind::Float, 2, false, &[0, 0xc0]),
+            write_number(PixelKind::Float, 2, false, &[0, 0xc0]),
             (-2_f32).to_be_bytes()
         );
         assert_eq!(
-            written(PixelKind::Float, 2, true, &[0xc0, 0]),
+            write_number(PixelKind::Float, 2, true, &[0xc0, 0]),
             (-2_f32).to_be_bytes()
         );
     }

@@ -271,7 +271,7 @@ mod tests {
         (out, levels.text_chunks())
     }
 
-    fn sixteen(out: &[u8]) -> Vec<u16> {
+    fn levels_of_16_bits(out: &[u8]) -> Vec<u16> {
         let pairs = out.chunks_exact(2);
         pairs
             .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
@@ -284,7 +284,7 @@ mod tests {
             .flat_map(|value| value.to_le_bytes())
             .collect();
         let (out, texts) = levels(pixel(PixelKind::Float, 8), 1, &row);
-        (sixteen(&out), texts)
+        (levels_of_16_bits(&out), texts)
     }
 
     fn bounds(least: &str, most: &str) -> Vec<(&'static str, String)> {
@@ -313,7 +313,7 @@ mod tests {
     fn negative_integers_have_an_offset() {
         let row = [-32768_i16, -1, 0, 32767].map(i16::to_le_bytes).concat();
         let (out, texts) = levels(pixel(PixelKind::Signed, 2), 1, &row);
-        assert_eq!(sixteen(&out), [0, 32767, 32768, 65535]);
+        assert_eq!(levels_of_16_bits(&out), [0, 32767, 32768, 65535]);
         assert_eq!(texts, [("Offset", "-32768".to_owned())]);
         let (out, texts) = levels(pixel(PixelKind::Signed, 1), 1, &[253, 0, 100]);
         assert_eq!(
@@ -340,15 +340,15 @@ mod tests {
     fn other_numbers_are_scaled() {
         let row = [-7_i32, 0, 3, 93].map(i32::to_le_bytes).concat();
         let (out, texts) = levels(pixel(PixelKind::Signed, 4), 1, &row);
-        assert_eq!(sixteen(&out), [0, 4587, 6554, 65535]);
+        assert_eq!(levels_of_16_bits(&out), [0, 4587, 6554, 65535]);
         assert_eq!(texts, bounds("-7", "93"));
         let row = [0, u64::MAX / 2, u64::MAX].map(u64::to_le_bytes).concat();
         let (out, texts) = levels(pixel(PixelKind::Unsigned, 8), 1, &row);
-        assert_eq!(sixteen(&out), [0, 32767, 65535]);
+        assert_eq!(levels_of_16_bits(&out), [0, 32767, 65535]);
         assert_eq!(texts, bounds("0", "18446744073709551615"));
         let row = [i64::MIN, i64::MAX].map(i64::to_le_bytes).concat();
         assert_eq!(
-            sixteen(&levels(pixel(PixelKind::Signed, 8), 1, &row).0),
+            levels_of_16_bits(&levels(pixel(PixelKind::Signed, 8), 1, &row).0),
             [0, 65535]
         );
         assert_eq!(
@@ -383,13 +383,13 @@ mod tests {
         let row = [0.1_f32, 0.3].map(f32::to_be_bytes).concat();
         let (out, texts) = levels(single, 1, &row);
         assert_eq!(
-            (sixteen(&out), texts),
+            (levels_of_16_bits(&out), texts),
             (vec![0, 65535], bounds("0.1", "0.3"))
         );
         // The numbers are 1, -2 and NaN.
         let (out, texts) = levels(pixel(PixelKind::Float, 2), 1, &[0, 0x3c, 0, 0xc0, 0, 0x7e]);
         assert_eq!(
-            (sixteen(&out), texts),
+            (levels_of_16_bits(&out), texts),
             (vec![65535, 0, 0], bounds("-2.0", "1.0"))
         );
     }

@@ -53,7 +53,7 @@ fn look(dims: usize) -> PictureStyle {
     look
 }
 
-fn encoded(elements: Elements) -> Result<Option<Box<dyn View>>> {
+fn encode_picture(elements: Elements) -> Result<Option<Box<dyn View>>> {
     let look = look(elements.dims.as_ref().map_or(0, Vec::len));
     encoded_as(elements, look)
 }
@@ -70,7 +70,7 @@ fn encoded_as(elements: Elements, look: PictureStyle) -> Result<Option<Box<dyn V
 }
 
 /// Decodes a file with the `png` crate's decoder, which is independent of its encoder.
-fn decoded(elements: Elements) -> (png::OutputInfo, Vec<u8>, Vec<(String, String)>) {
+fn decode_picture(elements: Elements) -> (png::OutputInfo, Vec<u8>, Vec<(String, String)>) {
     let look = look(elements.dims.as_ref().map_or(0, Vec::len));
     decoded_as(elements, look)
 }
@@ -94,7 +94,7 @@ fn decoded_as(
 #[test]
 fn pixels_come_back() {
     let bytes = [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 255, 255];
-    let (info, pixels, texts) = decoded(elements(
+    let (info, pixels, texts) = decode_picture(elements(
         unsigned(2),
         &[2, 3],
         InMemoryContent::new(bytes.to_vec()),
@@ -107,7 +107,7 @@ fn pixels_come_back() {
     assert_eq!(pixels, [0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 255, 255]);
     assert_eq!(texts, []);
     let colours: Vec<u8> = (0..2 * 2 * 4).collect();
-    let (info, pixels, _) = decoded(elements(
+    let (info, pixels, _) = decode_picture(elements(
         unsigned(1),
         &[2, 2, 4],
         InMemoryContent::new(colours.clone()),
@@ -187,7 +187,7 @@ fn a_large_picture_shows_every_nth_pixel() {
     // The value of each pixel is its index in the row.
     let width = 1_000_005_u32;
     let row: Vec<u8> = (0..width).flat_map(u32::to_le_bytes).collect();
-    let (info, pixels, texts) = decoded(elements(
+    let (info, pixels, texts) = decode_picture(elements(
         unsigned(4),
         &[1, width.into()],
         InMemoryContent::new(row),
@@ -226,7 +226,7 @@ fn a_huge_picture_is_not_read_whole() {
 }
 
 /// Returns the error of an output that has too little memory for `more` bytes.
-fn refused(mut output: EncoderOutput<'_>, more: usize) -> Error {
+fn write_error(mut output: EncoderOutput<'_>, more: usize) -> Error {
     let written = output.write_all(&vec![0; more]);
     let written = written.map_err(|error| encoder_error(error.into()));
     output.finish(written).unwrap_err()
@@ -243,7 +243,7 @@ fn the_memory_of_an_encoded_picture_is_limited() {
     let all_else = engine.reserve_memory(held).unwrap();
     // The reserved memory is sufficient for this write, but not for more.
     output.write_all(&[0; 50_000]).unwrap();
-    let error = refused(output, 100_000);
+    let error = write_error(output, 100_000);
     assert!(matches!(
         error,
         Error::Io {
@@ -287,7 +287,7 @@ fn a_picture_without_memory_is_an_error() {
 #[test]
 fn a_picture_that_cannot_be_read_is_an_error() {
     let short = elements(unsigned(2), &[2, 3], InMemoryContent::new(vec![0; 11]));
-    assert!(matches!(encoded(short), Err(Error::Corrupt { .. })));
+    assert!(matches!(encode_picture(short), Err(Error::Corrupt { .. })));
 }
 
 /// Returns bytes without a pattern.
@@ -296,7 +296,7 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..to_u64(bytes)).map(mixed).collect()
 }
 
-fn stored(elements: Elements) -> UncompressedPng {
+fn uncompressed_picture(elements: Elements) -> UncompressedPng {
     let dims = elements.dims.clone().unwrap();
     let image =
         Image::from_datatype(&elements.datatype, &dims, look(dims.len()).appearance).unwrap();
@@ -331,15 +331,18 @@ fn stored_and_compressed_pictures_are_equal() {
                 InMemoryContent::new(content.clone()),
             )
         };
-        let (compressed, pixels, _) = decoded(of());
-        let whole = stored(of()).read_at(0, usize::MAX).unwrap().to_vec();
-        assert_eq!(stored(of()).bytes(), to_u64(whole.len()));
+        let (compressed, pixels, _) = decode_picture(of());
+        let whole = uncompressed_picture(of())
+            .read_at(0, usize::MAX)
+            .unwrap()
+            .to_vec();
+        assert_eq!(uncompressed_picture(of()).bytes(), to_u64(whole.len()));
         let decoder = png::Decoder::new(std::io::Cursor::new(&whole));
         let mut reader = decoder.read_info().unwrap();
         let mut found = vec![0; reader.output_buffer_size().unwrap()];
         assert_eq!(reader.next_frame(&mut found).unwrap(), compressed);
         assert!(found == pixels, "{dims:?}");
-        let picture = stored(of());
+        let picture = uncompressed_picture(of());
         for (at, length) in [
             (5, 3),
             (whole.len() - 20, 20),
@@ -356,7 +359,7 @@ fn stored_and_compressed_pictures_are_equal() {
 #[test]
 fn the_checksum_covers_all_rows() {
     let content = noise(400 * 500);
-    let picture = stored(elements(
+    let picture = uncompressed_picture(elements(
         unsigned(1),
         &[400, 500],
         InMemoryContent::new(content.clone()),
@@ -414,7 +417,7 @@ fn the_length_of_a_large_picture_needs_no_pixels() {
 
 #[test]
 fn cancelling_a_reader_ends_the_encoding() {
-    let picture = stored(elements(unsigned(4), &[2000, 2000], ZeroContent));
+    let picture = uncompressed_picture(elements(unsigned(4), &[2000, 2000], ZeroContent));
     let canceller = h5fs_reader::array::Canceller::default();
     let token = canceller.token();
     canceller.cancel();
@@ -426,7 +429,7 @@ fn cancelling_a_reader_ends_the_encoding() {
 #[test]
 fn cancelling_a_request_ends_its_picture() {
     let (dims, bytes) = ([2000, 2000], 4 * 2000 * 2000);
-    let plain = |content| stored(elements(unsigned(4), &dims, content));
+    let plain = |content| uncompressed_picture(elements(unsigned(4), &dims, content));
     ends_with_its_second_read(bytes, plain, |picture, cancel| {
         picture.read_for(0, 10, cancel)
     });

@@ -59,8 +59,8 @@ fn words(lengths: &[usize], damaged: Option<u64>) -> SizedUnits {
     SizedUnits { lengths, damaged }
 }
 
-fn counted(lengths: &[usize]) -> CountedFile<SizedUnits> {
-    CountedFile::of_units(words(lengths, None))
+fn count_text(lengths: &[usize]) -> CountedFile<SizedUnits> {
+    CountedFile::from_units(words(lengths, None))
 }
 
 /// Units whose `write` never writes anything.
@@ -92,7 +92,7 @@ fn units_that_write_nothing_are_an_error() {
 
 #[test]
 fn a_text_without_units_is_empty() {
-    let text = counted(&[]);
+    let text = count_text(&[]);
     assert_eq!(text.length(), 0);
     assert!(text.read_at(0, 9).unwrap().is_empty());
 }
@@ -100,7 +100,7 @@ fn a_text_without_units_is_empty() {
 #[test]
 fn many_units_are_counted_in_order() {
     let lengths: Vec<usize> = (0..100_000).map(|unit| unit * 7 % 23).collect();
-    let text = counted(&lengths);
+    let text = count_text(&lengths);
     let whole: usize = lengths.iter().map(|length| length + 1).sum();
     assert_eq!(text.length(), whole as u64);
     let before: usize = lengths[..77_777].iter().map(|length| length + 1).sum();
@@ -173,7 +173,7 @@ fn counting_fails_after_a_time_limit() {
 #[test]
 fn checkpoints_take_little_memory() {
     let lengths = vec![1023; 40_000];
-    let text = counted(&lengths);
+    let text = count_text(&lengths);
     let count = &text.text().count;
     assert!(count.weight() <= 1 << 15, "{}", count.weight());
     assert!(2 * 16 * to_u64(MAX_MARKS) <= limits::COUNTS);
@@ -237,7 +237,7 @@ proptest! {
         if !all.is_empty() {
             words(&lengths, None).write(all, usize::MAX, &CancelToken::default(), &mut whole).unwrap();
         }
-        let text = counted(&lengths);
+        let text = count_text(&lengths);
         prop_assert_eq!(text.length(), whole.len() as u64);
         for (offset, length) in reads {
             let start = (offset as usize).min(whole.len());

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::hdf5::encode::btree_v1::{ChunkNode, ChunkNodeChild, MAX_CHILDREN, node_length};
 use crate::hdf5::index::ChunkGeometry;
 use crate::hdf5::index::btree_v1::BtreeV1Index;
-use crate::hdf5::testing::{at, file, walked};
+use crate::hdf5::testing::{at, file, walk_chunks};
 use crate::model::storage::ChunkIndex;
 
 const FAN: u64 = MAX_CHILDREN as u64;
@@ -125,7 +125,7 @@ proptest! {
         if total < 300 {
             let places = (0..total).map(|number| coordinates(number, &counts));
             let offsets = (0..total).map(|number| (1 << 32) + number * chunk_bytes);
-            prop_assert_eq!(walked(&index).unwrap(), places.zip(offsets).collect::<Vec<_>>());
+            prop_assert_eq!(walk_chunks(&index).unwrap(), places.zip(offsets).collect::<Vec<_>>());
         }
     }
 }

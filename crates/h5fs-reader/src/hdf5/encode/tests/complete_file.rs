@@ -292,7 +292,7 @@ fn row_element(number: u64) -> i16 {
     number as i16 * 3 - 500
 }
 
-fn opened() -> File {
+fn open_complete_file() -> File {
     let source = Arc::new(MemorySource::new(complete_file()));
     File::options().open_source(source).unwrap()
 }
@@ -303,7 +303,7 @@ fn dataset(file: &File, path: &str) -> Dataset {
 
 #[test]
 fn links_keep_their_order() {
-    let file = opened();
+    let file = open_complete_file();
     let names = |path: &str| -> Vec<String> {
         let group = file.get(path).unwrap().into_group().unwrap();
         let name = |link: Result<Link>| String::from_utf8(link.unwrap().name);
@@ -317,7 +317,7 @@ fn links_keep_their_order() {
 
 #[test]
 fn attributes_keep_their_order() {
-    let attributes = opened().root().unwrap().attributes().unwrap();
+    let attributes = open_complete_file().root().unwrap().attributes().unwrap();
     let [(title, text), (answer, number)] = &attributes[..] else {
         panic!("two attributes");
     };
@@ -328,7 +328,7 @@ fn attributes_keep_their_order() {
 
 #[test]
 fn contiguous_elements_are_read() {
-    let file = opened();
+    let file = open_complete_file();
     let numbers = dataset(&file, "/numbers");
     let read = numbers.read().unwrap().numbers().unwrap();
     assert_eq!(read, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -347,7 +347,7 @@ fn contiguous_elements_are_read() {
 
 #[test]
 fn chunks_of_two_levels_are_read() {
-    let rows = dataset(&opened(), "/alias");
+    let rows = dataset(&open_complete_file(), "/alias");
     assert_eq!(rows.array().shape.max(), [None, Some(3)]);
     let count = ROWS.iter().product();
     let expected = (0..count).map(|number| f64::from(row_element(number)));

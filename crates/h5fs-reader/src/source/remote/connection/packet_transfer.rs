@@ -131,7 +131,7 @@ impl ConnectionState {
 
     /// Closes segments above the limit, except those that are being read.
     fn close_segments(&mut self) {
-        for segment in self.segments.over_limit() {
+        for segment in self.segments.segments_above_limit() {
             self.pages.drop_segment_pages(&segment);
         }
     }
