@@ -121,6 +121,7 @@ class Page:
         self.requests = []
         self.failures = []
         self.complaints = []
+        self.aborted = 0
         self.is_loaded = False
 
     def call(self, method, **parameters):
@@ -129,8 +130,11 @@ class Page:
     def hear(self, method, parameters):
         if method == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
-        elif method == "Network.loadingFailed" and not parameters.get("canceled"):
-            self.failures.append(parameters["errorText"])
+        elif method == "Network.loadingFailed":
+            if parameters.get("canceled"):
+                self.aborted += 1
+            else:
+                self.failures.append(parameters["errorText"])
         elif method == "Log.entryAdded":
             self.complaints.append(parameters["entry"]["text"])
         elif method == "Runtime.consoleAPICalled":
