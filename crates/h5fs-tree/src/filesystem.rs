@@ -663,6 +663,7 @@ impl Requests for Filesystem {
             length: self.file_view(&open)?.length(),
             identity: file.identity().filter(|_| is_fixed),
             generation: file.generation,
+            state_tag: file.state_tag(),
         })
     }
 

@@ -33,6 +33,9 @@ pub struct Version {
     pub identity: Option<Identity>,
     /// Number of times that the source was reopened after a change.
     pub generation: u32,
+    /// The tag of the source's state, as pages have it. The tag is also known while the content must
+    /// not be cached. `None` if the source is not watched for changes.
+    pub state_tag: Option<String>,
 }
 
 /// A callback for an entry of a listing. The callback returns `true`, without taking the entry, if

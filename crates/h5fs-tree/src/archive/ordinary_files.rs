@@ -161,6 +161,7 @@ impl OrdinaryFile {
             length,
             identity: Some(identity),
             generation: 0,
+            state_tag: None,
         })
     }
 

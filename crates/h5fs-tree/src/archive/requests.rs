@@ -338,6 +338,7 @@ impl Requests for Archive {
                 length: text.length(),
                 identity: None,
                 generation: 0,
+                state_tag: None,
             }),
             ArchiveContent::InMember(inner) if !inner.is_directory => {
                 self.with_open_member(handle, inner, cancel, |filesystem| {

@@ -2,7 +2,7 @@
 //! content. A change of the file by a writer begins a new state.
 
 use std::any::Any;
-use std::hash::Hash;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -306,6 +306,17 @@ impl FileState {
     /// is not watched for changes.
     pub(crate) fn identity(&self) -> Option<Identity> {
         self.state.as_ref().map(|state| state.identity().clone())
+    }
+
+    /// Returns a text that identifies this state of the file in pages and in the conditions of
+    /// requests. A growing file keeps the text while data is appended. Returns `None` if the file
+    /// is not watched for changes.
+    pub(crate) fn state_tag(&self) -> Option<String> {
+        let identity = self.identity()?;
+        let mut hasher = DefaultHasher::new();
+        let fixed = Some(identity).filter(|_| !self.is_growing());
+        (fixed, self.generation).hash(&mut hasher);
+        Some(format!("state-{:016x}", hasher.finish()))
     }
 
     /// Returns whether the file is growing: a writer has it open and may append to it.

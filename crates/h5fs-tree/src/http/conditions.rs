@@ -16,6 +16,9 @@ use crate::requests::Version;
 pub(super) struct Validators {
     /// Strong entity tag, with quotes.
     pub(super) tag: Option<String>,
+    /// The tag of the data file's state, with quotes. The script of a page sends the tag in
+    /// `If-Match`, because a page and its many requests must show the same state of the file.
+    state: Option<String>,
 }
 
 /// The result of evaluating the conditions of a request.
@@ -34,7 +37,7 @@ impl Validators {
     /// version of this program may show different content.
     pub(super) fn for_version(path: &[u8], version: &Version, seed: u64) -> Self {
         if version.identity.is_none() {
-            return Validators::default();
+            return Validators::without_tag(version);
         }
         let half = |number: u64| {
             let mut hasher = DefaultHasher::new();
@@ -44,6 +47,17 @@ impl Validators {
         let tag = format!("{:016x}{:016x}", half(0), half(1));
         Validators {
             tag: Some(format!("\"{tag}\"")),
+            ..Validators::without_tag(version)
+        }
+    }
+
+    /// Returns the validators of a content that must not be cached. Only the state of its data file
+    /// may be known.
+    pub(super) fn without_tag(version: &Version) -> Self {
+        let state = version.state_tag.as_ref();
+        Validators {
+            tag: None,
+            state: state.map(|tag| format!("\"{tag}\"")),
         }
     }
 
@@ -53,16 +67,24 @@ impl Validators {
         let tag = self.tag.as_deref().map(|tag| tag.trim_matches('"'));
         Validators {
             tag: tag.map(|tag| format!("\"{tag}-gzip\"")),
+            state: self.state.clone(),
         }
     }
 
-    /// Evaluates the conditions of a request, in the order of RFC 9110, section 13.2.2.
+    /// Evaluates the conditions of a request, in the order of RFC 9110, section 13.2.2. `If-Match`
+    /// also accepts the tag of the data file's state.
     pub(super) fn evaluate_conditions(&self, headers: &HeaderMap) -> ConditionResult {
         let is_among = |name, weakly| {
             let tags = entity_tags(headers, name)?;
             Some(self.matches_any(&tags, weakly))
         };
-        if is_among(&IF_MATCH, false) == Some(false) {
+        let is_in_state = || {
+            let tags = entity_tags(headers, &IF_MATCH).unwrap_or_default();
+            self.state
+                .as_deref()
+                .is_some_and(|state| tags.contains(&state))
+        };
+        if is_among(&IF_MATCH, false) == Some(false) && !is_in_state() {
             ConditionResult::PreconditionFailed
         } else if is_among(&IF_NONE_MATCH, true) == Some(true) {
             ConditionResult::NotModified
@@ -114,6 +136,7 @@ mod tests {
             length: 8,
             identity: Some(Identity::File(Fingerprint::from_metadata(&metadata))),
             generation,
+            state_tag: Some(format!("state-{generation}")),
         }
     }
 
@@ -137,10 +160,9 @@ mod tests {
             identity: None,
             ..version(0)
         };
-        assert_eq!(
-            Validators::for_version(b"a", &unknown, 7),
-            Validators::default()
-        );
+        let uncached = Validators::for_version(b"a", &unknown, 7);
+        assert_eq!(uncached, Validators::without_tag(&unknown));
+        assert_eq!(uncached.tag, None);
     }
 
     #[test]
@@ -163,6 +185,8 @@ mod tests {
             (&[(IF_NONE_MATCH, "\"x\"")], Proceed),
             (&[(IF_MATCH, &*tag)], Proceed),
             (&[(IF_MATCH, "*")], Proceed),
+            (&[(IF_MATCH, "\"state-0\"")], Proceed),
+            (&[(IF_MATCH, "\"state-1\"")], PreconditionFailed),
             (&[(IF_MATCH, &*weak)], PreconditionFailed),
             (&[(IF_MATCH, "\"x\"")], PreconditionFailed),
             (&[(IF_MATCH, &*tag), (IF_NONE_MATCH, &*tag)], NotModified),

@@ -412,7 +412,7 @@ impl Site {
         let open = OpenedEntry::open_file(place, cancel)?;
         let version = open.requests().content_version(open.handle(), cancel)?;
         let validators = match open.opened.caching {
-            Caching::Never => Validators::default(),
+            Caching::Never => Validators::without_tag(&version),
             _ => Validators::for_version(&names, &version, self.seed),
         };
         let ranges = requested_ranges(asked, &validators, version.length);

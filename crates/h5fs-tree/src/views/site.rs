@@ -336,6 +336,10 @@ impl PageLinks for HtmlPageLocation<'_> {
         Some(self.url(&names)?.with_trailing_slash())
     }
 
+    fn state_tag(&self) -> Option<String> {
+        self.file.state_tag()
+    }
+
     fn members_url(&self, first: u64) -> Option<Url> {
         let selector = match first {
             0 => String::new(),

@@ -45,6 +45,10 @@ pub trait PageLinks {
     /// for the page.
     fn script_url(&self) -> Option<Url>;
 
+    /// Returns a text that identifies the state of the data file. A server accepts the text as an
+    /// entity tag in `If-Match`. Returns `None` if the file is not watched for changes.
+    fn state_tag(&self) -> Option<String>;
+
     /// Returns the URL of the page that lists the group's members, starting with member number
     /// `first`.
     fn members_url(&self, first: u64) -> Option<Url>;
