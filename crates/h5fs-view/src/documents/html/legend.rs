@@ -70,7 +70,9 @@ impl<'a> Legend<'a> {
         let scale = &self.shading.scale;
         let width = scale.high - scale.low;
         let [low, high] = [scale.low, scale.high].map(|end| format_distinct(end, width));
+        let known = &self.shading.statistics;
         let stack = match self.frames {
+            _ if known.pieces_read < known.pieces_total => " of what was read",
             Some(_) => " of all pictures",
             None => "",
         };

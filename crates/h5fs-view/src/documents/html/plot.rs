@@ -85,8 +85,10 @@ struct Drawing<'a> {
     label: &'a [u8],
     placed_bins: &'a PlacedBins,
     axis_marks: &'a AxisMarks,
-    /// The minimum and maximum of the numbers.
+    /// The minimum and maximum of the numbers that were read.
     range: (f64, f64),
+    /// Whether only evenly spaced pieces of the array were read.
+    is_sampled: bool,
     /// The alternative text of the drawing.
     alternative: &'a str,
 }
@@ -129,6 +131,7 @@ impl PlotLine {
             placed_bins: &placed,
             axis_marks: &below,
             range,
+            is_sampled: self.pieces.is_sample(),
             alternative: &alternative,
         };
         html.markup("<figure class=\"plot\"");
@@ -197,7 +200,12 @@ impl PlotLine {
     ) -> String {
         let (label, count) = (String::from_utf8_lossy(label), self.count);
         let (least, most) = (format_short(range.0), format_short(range.1));
-        let mut text = format!("{label}: {count} values from {least} to {most}");
+        let of_read = if self.pieces.is_sample() {
+            ", those of them that were read,"
+        } else {
+            ""
+        };
+        let mut text = format!("{label}: {count} values{of_read} from {least} to {most}");
         if !is_over_index {
             let along = String::from_utf8_lossy(&self.axis.label);
             let (first, last) = (format_short(placed.range.0), format_short(placed.range.1));
@@ -243,11 +251,12 @@ impl PlotLine {
             html.number(self.count).markup(" values");
         }
         let pieces = &self.pieces;
-        if pieces.pieces_read < pieces.pieces_total {
-            html.markup(", ")
+        if pieces.is_sample() {
+            html.markup(" of what was read: ")
                 .number(pieces.pieces_read)
                 .markup(" evenly spaced pieces of ");
-            html.number(pieces.pieces_total).markup(" read");
+            html.number(pieces.pieces_total)
+                .markup(" read; the line has gaps where nothing was read");
         }
         if is_over_index && self.axis.coordinate.is_some() {
             html.markup(", over the index, as ").text(&self.axis.name);
@@ -333,6 +342,7 @@ impl Drawing<'_> {
         html.markup("<path class=\"line\" d=\"");
         write_path(
             self.placed_bins,
+            self.is_sampled,
             &|value| HEIGHT - HEIGHT * share(value),
             html,
         );
@@ -373,14 +383,14 @@ impl Drawing<'_> {
 }
 
 /// Writes one line through all bins. `height` converts a value to its distance from the top of the
-/// drawing.
-fn write_path(placed: &PlacedBins, height: &dyn Fn(f64) -> f64, html: &mut Html) {
+/// drawing. With `is_sampled`, the line is interrupted at bins of which nothing was read.
+fn write_path(placed: &PlacedBins, is_sampled: bool, height: &dyn Fn(f64) -> f64, html: &mut Html) {
     let (first, end) = placed.range;
     let mut last = None;
     for place in &placed.positioned_bins {
         match place.bin {
-            Bin::Unread => {}
-            Bin::Empty => last = None,
+            Bin::Unread if !is_sampled => {}
+            Bin::Unread | Bin::Empty => last = None,
             Bin::Range(least, most) => {
                 let x = (place.x - first) / (end - first) * WIDTH;
                 // The line begins at the nearer end of the bin and goes to the farther one.
@@ -403,11 +413,11 @@ fn write_path(placed: &PlacedBins, height: &dyn Fn(f64) -> f64, html: &mut Html)
 mod tests {
     use super::*;
 
-    fn path(bins: &[Bin]) -> String {
-        path_of(&place_by_index(bins))
+    fn path(bins: &[Bin], is_sampled: bool) -> String {
+        path_of(&place_by_index(bins), is_sampled)
     }
 
-    fn path_of(placed: &PlacedBins) -> String {
+    fn path_of(placed: &PlacedBins, is_sampled: bool) -> String {
         let bins: Vec<Bin> = placed
             .positioned_bins
             .iter()
@@ -417,7 +427,7 @@ mod tests {
         let lines = AxisLines::choose(least, most);
         let mut html = Html::default();
         let height = |value| HEIGHT - HEIGHT * lines.relative_position(value);
-        write_path(placed, &height, &mut html);
+        write_path(placed, is_sampled, &height, &mut html);
         String::from_utf8(html.finish()).unwrap()
     }
 
@@ -425,13 +435,16 @@ mod tests {
     #[test]
     fn a_line_goes_through_the_bins_and_breaks_where_nothing_is() {
         let one = |value| Bin::Range(value, value);
-        let whole = path(&[one(0.0), Bin::Range(1.0, 3.0), one(4.0)]);
+        let whole = path(&[one(0.0), Bin::Range(1.0, 3.0), one(4.0)], false);
         let expected = "M0.0 240.0L0.0 240.0L320.0 180.0L320.0 60.0L640.0 0.0L640.0 0.0";
         assert_eq!(whole, expected);
-        let broken = path(&[one(0.0), Bin::Empty, one(4.0)]);
+        let broken = path(&[one(0.0), Bin::Empty, one(4.0)], false);
         assert_eq!(broken, "M0.0 240.0L0.0 240.0M640.0 0.0L640.0 0.0");
-        let unread = path(&[one(0.0), Bin::Unread, one(4.0)]);
+        // Without a sample, no coordinate is in the range of the bin.
+        let unread = path(&[one(0.0), Bin::Unread, one(4.0)], false);
         assert_eq!(unread, "M0.0 240.0L0.0 240.0L640.0 0.0L640.0 0.0");
+        let sampled = path(&[one(0.0), Bin::Unread, one(4.0)], true);
+        assert_eq!(sampled, broken);
     }
 
     /// Calculated by hand: 1 is a quarter of the way from 0 to 4.
@@ -446,6 +459,6 @@ mod tests {
             range: (0.0, 4.0),
         };
         let expected = "M640.0 240.0L640.0 240.0L160.0 120.0L160.0 120.0L0.0 0.0L0.0 0.0";
-        assert_eq!(path_of(&placed), expected);
+        assert_eq!(path_of(&placed, false), expected);
     }
 }

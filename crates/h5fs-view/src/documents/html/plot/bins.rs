@@ -104,7 +104,15 @@ pub(super) fn read(
             Err(error) => binned.coordinate_error = Some(error),
         }
     }
+    let mut last_end = 0;
     for piece in pieces.iter() {
+        if piece.start > last_end
+            && let Some((_, spread)) = &mut beside
+        {
+            // Nothing was read before this piece, so the line is interrupted.
+            spread.add(&[f64::NAN], &[f64::NAN]);
+        }
+        last_end = piece.end;
         let mut at = piece.start;
         while at < piece.end {
             let batch = numbers.elements.batch_elements().min(piece.end - at);

@@ -70,6 +70,11 @@ impl SampledPieces {
         })
     }
 
+    /// Returns whether only a part of the array is read.
+    pub(super) fn is_sample(&self) -> bool {
+        self.pieces_read < self.pieces_total
+    }
+
     /// Returns the range of elements of each piece to read.
     pub(super) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
         let steps = u128::from(self.pieces_read.saturating_sub(1).max(1));
