@@ -56,6 +56,21 @@ pub(crate) fn decode_numbers_or_times(
     }
 }
 
+/// Returns the rule that decodes the numbers of the array `node` by the CF conventions. Returns
+/// `None` if the decoded numbers are the stored ones.
+///
+/// # Errors
+/// Fails if an attribute cannot be used or read.
+pub(crate) fn number_decoding(
+    container: &dyn Container,
+    node: &Node,
+    path: &PathFinder<'_>,
+) -> Result<Option<Decoding>> {
+    let variable = Variable::from_node(container, node, path)?;
+    let decoding = variable.map(|variable| variable.decoding);
+    Ok(decoding.filter(|decoding| !decoding.is_identity()))
+}
+
 fn unpack_elements(packing: Packing, stored: Elements) -> Result<Elements> {
     if packing.is_identity() {
         return Ok(stored);

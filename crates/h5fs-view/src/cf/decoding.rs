@@ -134,7 +134,7 @@ impl Decoding {
     }
 
     /// Returns whether the decoded elements have the same bytes as the stored elements.
-    pub(super) fn is_identity(&self) -> bool {
+    pub(crate) fn is_identity(&self) -> bool {
         match self {
             Decoding::Numbers(packing) => packing.is_identity(),
             Decoding::Texts(..) | Decoding::Characters => true,
@@ -229,6 +229,36 @@ impl Decoding {
         Ok(())
     }
 
+    /// Decodes an element to a number, a time or a boolean, and appends its text. The text is empty
+    /// if the element is missing. Texts and characters are appended as they are stored.
+    ///
+    /// # Errors
+    /// `Limit` for a time out of range, and for an integer that the type of `scale_factor` cannot
+    /// represent.
+    pub(crate) fn write_number_text(&self, element: &[u8], out: &mut Vec<u8>) -> Result<CellKind> {
+        match self {
+            Decoding::Numbers(packing) => Ok(word_cell(packing.write_unpacked(element, out)?)),
+            Decoding::Times(packing, units) => {
+                let number = packing.decode_number(element);
+                let written = number.map(|number| units.write_number(number, out));
+                Ok(word_cell(written.transpose()?.unwrap_or(false)))
+            }
+            Decoding::Booleans(packing) => {
+                let text: &[u8] = if is_true(packing, element) {
+                    b"true"
+                } else {
+                    b"false"
+                };
+                out.extend_from_slice(text);
+                Ok(CellKind::Unquoted)
+            }
+            Decoding::Texts(_) | Decoding::Characters => {
+                out.extend_from_slice(element);
+                Ok(CellKind::Text)
+            }
+        }
+    }
+
     /// Decodes an element, and appends its text. The text is empty if the element is missing.
     ///
     /// # Errors
@@ -240,32 +270,8 @@ impl Decoding {
         out: &mut Vec<u8>,
     ) -> Result<CellKind> {
         match self {
-            Decoding::Numbers(packing) => {
-                let is_there = packing.write_unpacked(element, out)?;
-                Ok(if is_there {
-                    CellKind::Unquoted
-                } else {
-                    CellKind::Missing
-                })
-            }
-            Decoding::Times(packing, units) => {
-                let number = packing.decode_number(element);
-                let written = number.map(|number| units.write_number(number, out));
-                let is_there = written.transpose()?.unwrap_or(false);
-                Ok(if is_there {
-                    CellKind::Unquoted
-                } else {
-                    CellKind::Missing
-                })
-            }
-            Decoding::Booleans(packing) => {
-                let text = if is_true(packing, element) {
-                    "true"
-                } else {
-                    "false"
-                };
-                out.extend_from_slice(text.as_bytes());
-                Ok(CellKind::Unquoted)
+            Decoding::Numbers(_) | Decoding::Times(..) | Decoding::Booleans(_) => {
+                self.write_number_text(element, out)
             }
             Decoding::Texts(writer) => {
                 writer.write_text(element, context, out)?;
@@ -277,6 +283,15 @@ impl Decoding {
                 Ok(CellKind::Text)
             }
         }
+    }
+}
+
+/// Returns the kind of a cell whose text never needs quotes.
+fn word_cell(is_there: bool) -> CellKind {
+    if is_there {
+        CellKind::Unquoted
+    } else {
+        CellKind::Missing
     }
 }
 

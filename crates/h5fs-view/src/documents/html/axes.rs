@@ -12,6 +12,9 @@ use h5fs_reader::model::attribute_value::attribute_text;
 use h5fs_reader::model::{LinkTarget, NodeId, NodeKind};
 use h5fs_reader::wire::to_usize;
 
+use crate::cf::decoded;
+use crate::cf::decoding::Decoding;
+use crate::csv::fields::CellKind;
 use crate::documents::html::object::PageObject;
 use crate::limits;
 
@@ -20,23 +23,52 @@ use crate::limits;
 pub(super) struct PageAxis {
     /// The name and unit of the dimension; empty if both are unknown.
     pub(super) label: Vec<u8>,
-    /// The reader and the number type of the array with the coordinate values of the dimension;
-    /// `None` if the page shows indices instead of coordinate values.
-    scale: Option<(Reader, StoredType)>,
+    /// The name of the dimension; empty if it is unknown.
+    pub(super) name: Vec<u8>,
+    /// The unit of the coordinate values; `None` for times, whose texts are dates.
+    pub(super) unit: Option<Vec<u8>>,
+    /// The coordinate values of the dimension; `None` if the page shows indices instead of
+    /// coordinate values.
+    scale: Option<AxisCoordinates>,
+}
+
+/// The array with the coordinate values of a dimension.
+struct AxisCoordinates {
+    node: NodeId,
+    reader: Reader,
+    stored: StoredType,
+    /// The decoding of packed numbers and of times by the CF conventions.
+    decoding: Option<Decoding>,
+}
+
+impl AxisCoordinates {
+    /// Returns the text of the coordinate value at an index.
+    fn text(&self, index: u64) -> Option<Vec<u8>> {
+        let size = u64::from(self.stored.size());
+        let offset = index.checked_mul(size)?;
+        let element = self.reader.read(offset, to_usize(size).ok()?).ok()?;
+        let mut out = Vec::new();
+        match &self.decoding {
+            None => self.stored.write_number(&element, &mut out),
+            Some(decoding) => match decoding.write_number_text(&element, &mut out).ok()? {
+                CellKind::Missing => out.extend_from_slice(b"missing"),
+                CellKind::Unquoted | CellKind::Text => {}
+            },
+        }
+        Some(out)
+    }
 }
 
 impl PageAxis {
+    /// Returns the array with the coordinate values of the dimension, if there is one.
+    pub(super) fn coordinates(&self) -> Option<NodeId> {
+        self.scale.as_ref().map(|scale| scale.node)
+    }
+
     /// Returns the text of the coordinate value at an index. Without a coordinate value, returns
     /// the text of the index.
     pub(super) fn coordinate_text(&self, index: u64) -> Vec<u8> {
-        let own = self.scale.as_ref().and_then(|(reader, stored)| {
-            let size = u64::from(stored.size());
-            let offset = index.checked_mul(size)?;
-            let element = reader.read(offset, to_usize(size).ok()?).ok()?;
-            let mut out = Vec::new();
-            stored.write_number(&element, &mut out);
-            Some(out)
-        });
+        let own = self.scale.as_ref().and_then(|scale| scale.text(index));
         own.unwrap_or_else(|| index.to_string().into_bytes())
     }
 }
@@ -96,20 +128,39 @@ pub(super) fn scale_name(object: &PageObject<'_>, scale: NodeId) -> Result<Vec<u
 
 /// Returns the axis for a dimension of length `length`, whose coordinate values are in `scale`.
 fn scale_axis(object: &PageObject<'_>, scale: NodeId, length: u64) -> Result<PageAxis> {
-    let label = scale_label(object, scale)?;
+    let (name, unit) = (scale_name(object, scale)?, read_unit(object, scale)?);
     if is_only_dimension(&**object.container, scale)? {
-        return Ok(PageAxis { label, scale: None });
+        return Ok(PageAxis {
+            label: join_unit(name.clone(), unit),
+            name,
+            ..PageAxis::default()
+        });
     }
     let node = object.container.node(scale)?;
     let array = node.array().filter(|array| {
         let decoded = array.filtered_chunk().map_or(0, |(_, bytes)| bytes);
         *array.shape.dims() == [length] && decoded <= limits::HTML_DECODED
     });
-    let scale = array.and_then(|array| {
-        let stored = StoredType::new(&array.datatype)?;
-        Some((Reader::new(object.engine, Arc::clone(array)).ok()?, stored))
+    let path = || Ok((object.paths)(scale)?.unwrap_or_default());
+    // If the decoding is unknown, the stored numbers would be misleading next to the decoded unit.
+    let decoding = decoded::number_decoding(&**object.container, &node, &path).ok();
+    let is_time = matches!(decoding, Some(Some(Decoding::Times(..))));
+    let coordinates = array.zip(decoding).and_then(|(array, decoding)| {
+        Some(AxisCoordinates {
+            node: scale,
+            reader: Reader::new(object.engine, Arc::clone(array)).ok()?,
+            stored: StoredType::new(&array.datatype)?,
+            decoding,
+        })
     });
-    Ok(PageAxis { label, scale })
+    // The unit of times is in the text of each time.
+    let unit = unit.filter(|_| !is_time);
+    Ok(PageAxis {
+        label: join_unit(name.clone(), unit.clone()),
+        name,
+        unit,
+        scale: coordinates,
+    })
 }
 
 /// Returns the name and the unit of the values of the object's array.
@@ -122,11 +173,18 @@ pub(super) fn values_label(object: &PageObject<'_>) -> Result<Vec<u8>> {
         Some(name) => name,
         None => last_name(object.path).to_vec(),
     };
-    let unit = match read_unit(object, node)? {
-        None => unit_of_quantity(object)?,
-        unit => unit,
-    };
-    Ok(join_unit(name, unit))
+    Ok(join_unit(name, values_unit(object)?))
+}
+
+/// Returns the unit of the values of the object's array, if it is known.
+///
+/// # Errors
+/// Fails if the attributes cannot be read.
+pub(super) fn values_unit(object: &PageObject<'_>) -> Result<Option<Vec<u8>>> {
+    match read_unit(object, object.node.id)? {
+        None => unit_of_quantity(object),
+        unit => Ok(unit),
+    }
 }
 
 fn read_unit(object: &PageObject<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {

@@ -86,6 +86,7 @@ fn render_pictures(
     };
     match shading.zip(place.drawn_url.as_ref()) {
         Some((shading, drawn)) => {
+            let axes = axes::dimension_axes(object, &image.dims)?;
             let legend = Legend::new(&image, &shading, frames);
             let urls = (drawn, &place.file_url);
             html.markup("<figure class=\"picture w")
@@ -98,8 +99,9 @@ fn render_pictures(
                 &shading,
                 &mut html,
             )?;
+            script::write_axis_data(object, &axes, &mut html);
             html.markup(">\n");
-            write_figure(object, &image, &legend, urls, &mut html)?;
+            write_figure(object, (&image, &axes), &legend, urls, &mut html)?;
             if let Some(count) = frames.filter(|_| object.group.is_none()) {
                 write_strip(object, &image, count, &mut html);
             }
@@ -115,12 +117,11 @@ fn render_pictures(
 /// Writes the picture with its axes.
 fn write_figure(
     object: &PageObject<'_>,
-    image: &Image,
+    (image, axes): (&Image, &[PageAxis]),
     legend: &Legend<'_>,
     (drawn, file): (&Url, &Url),
     html: &mut Html,
 ) -> Result<()> {
-    let axes = axes::dimension_axes(object, &image.dims)?;
     let name = axes::values_label(object)?;
     let [down, across] = row_column_dims(image).map(|number| axes.get(number));
     let origin = image.appearance.origin;

@@ -17,6 +17,7 @@ use h5fs_reader::error::Result;
 use h5fs_reader::model::NodeId;
 use sha2::{Digest, Sha256};
 
+use crate::documents::html::axes::{self, PageAxis};
 use crate::documents::html::markup::{Html, Url};
 use crate::documents::html::object::PageObject;
 use crate::elements::missing::MissingValues;
@@ -55,7 +56,30 @@ pub(super) fn write_head(object: &PageObject<'_>, html: &mut Html) {
     html.markup("<script src=\"").url(&place);
     html.markup("?script=").text(version());
     html.markup("\" data-search=\"").url(&place);
-    html.markup("?search=\"></script>\n");
+    html.markup("?search=\"");
+    write_state(object, html);
+    html.markup("></script>\n");
+}
+
+/// Writes the state of the data file, and where the script finds the shape of the object's array in
+/// a later state.
+fn write_state(object: &PageObject<'_>, html: &mut Html) {
+    if let Some(tag) = object.site.state_tag() {
+        html.markup(" data-state=\"").text(tag).markup("\"");
+    }
+    if object.container.is_growing() {
+        html.markup(" data-growing");
+    }
+    let dims = object
+        .node
+        .array()
+        .map_or(&[][..], |array| array.shape.dims());
+    let header = object.site.npy_url(false).filter(|_| !dims.is_empty());
+    if let Some(header) = header {
+        html.markup(" data-shape=\"");
+        write_extents(dims, html);
+        html.markup("\" data-header=\"").url(&header).markup("\"");
+    }
 }
 
 /// Writes the data of a picture for the page's script, as HTML attributes of the figure. `sides`
@@ -94,6 +118,9 @@ pub(super) fn write_picture_data(
     else {
         return Ok(());
     };
+    if let Some(unit) = axes::values_unit(object)? {
+        html.markup(" data-unit=\"").text(unit).markup("\"");
+    }
     html.markup(" data-numbers=\"").url(&numbers);
     html.markup("\" data-samples=\"").number(image.samples);
     let scale = &shading.scale;
@@ -119,6 +146,30 @@ pub(super) fn write_picture_data(
         }
     }
     Ok(())
+}
+
+/// Writes the names, the units and the URLs of the coordinate values of a picture's dimensions for
+/// the page's script, as HTML attributes of the figure.
+pub(super) fn write_axis_data(object: &PageObject<'_>, axes: &[PageAxis], html: &mut Html) {
+    if object.site.script_url().is_none() {
+        return;
+    }
+    for (number, axis) in axes.iter().enumerate() {
+        let place = axis.coordinates();
+        let place = place.and_then(|node| object.site.npy_url_of(node, true));
+        if !axis.name.is_empty() {
+            html.markup(" data-axis").number(number).markup("name=\"");
+            html.text(&axis.name).markup("\"");
+        }
+        if let Some(unit) = &axis.unit {
+            html.markup(" data-axis").number(number).markup("unit=\"");
+            html.text(unit).markup("\"");
+        }
+        if let Some(place) = place {
+            html.markup(" data-axis").number(number).markup("at=\"");
+            html.url(&place).markup("\"");
+        }
+    }
 }
 
 /// Returns the rule for missing values of the object's array; `None` if no value counts as missing.
@@ -179,6 +230,24 @@ pub(super) fn write_line_data(
     }
     if over.are_edges {
         html.markup(" data-edges");
+    }
+}
+
+/// Writes the URL of the decoded elements of a table for the page's script, and the names of the
+/// columns of one element if there are several, such as the parts of a complex number.
+pub(super) fn write_element_data(
+    object: &PageObject<'_>,
+    is_decoded: bool,
+    parts: &[Vec<u8>],
+    html: &mut Html,
+) {
+    let decoded = object.site.npy_url(true).filter(|_| is_decoded);
+    if let Some(decoded) = scripted_url(object, decoded) {
+        html.markup(" data-decoded=\"").url(&decoded).markup("\"");
+    }
+    if parts.len() > 1 && object.site.script_url().is_some() {
+        html.markup(" data-parts=\"");
+        html.text(parts.join(&b' ')).markup("\"");
     }
 }
 

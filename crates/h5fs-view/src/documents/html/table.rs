@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use h5fs_reader::array::CancelToken;
+use h5fs_reader::array::{Bytes, CancelToken};
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::shape::product;
 use h5fs_reader::model::{Array, Shape};
 use h5fs_reader::wire::to_usize;
 
+use crate::cf::decoded;
+use crate::cf::decoding::Decoding;
 use crate::csv::array::ArrayColumns;
-use crate::csv::fields::ColumnReader;
+use crate::csv::fields::{CellKind, Cells, ColumnReader};
 use crate::documents::html::markup::{Html, Url};
 use crate::documents::html::object::PageObject;
 use crate::documents::html::page_draft::PageDraft;
@@ -132,21 +134,98 @@ fn render_table(object: &PageObject<'_>, array: &Arc<Array>) -> Result<Html> {
         html.markup("<p class=\"note\">elements without a value</p>\n");
         return Ok(html);
     };
+    let stored = TableRows::Stored(&fields, &pages);
+    let (decoded, why_stored) = match decoded_rows(object, &corner) {
+        Err(error) if error.is_transient() => return Err(error),
+        Err(error) => (None, Some(error)),
+        Ok(decoded) => (decoded, None),
+    };
+    let is_decoded = decoded.is_some();
     html.markup("<div class=\"wide\"");
     script::write_rows_url(object, (&dims, corner.leading_dims), is_record, &mut html);
-    html.markup("><table>\n");
-    write_head(&corner, &fields, &mut html);
+    if !is_record {
+        script::write_element_data(object, is_decoded, fields.names(), &mut html);
+    }
+    html.markup(">");
+    let shown = decoded.as_ref().unwrap_or(&stored);
+    write_table(object, &corner, fields.names(), shown, &mut html)?;
+    html.markup("</div>\n");
+    write_caption(&corner, is_decoded, why_stored.as_ref(), &mut html);
+    if is_decoded {
+        html.markup("<details class=\"stored\"><summary>As stored</summary>\n<div class=\"wide\">");
+        write_table(object, &corner, fields.names(), &stored, &mut html)?;
+        html.markup("</div></details>\n");
+    }
+    Ok(html)
+}
+
+/// The source of the cells of a table.
+enum TableRows<'a> {
+    /// The elements as they are stored, and the pages of the objects that they reference.
+    Stored(&'a ArrayColumns, &'a [Option<Url>]),
+    /// Numbers and times that are decoded by the CF conventions.
+    Decoded(Box<DecodedElements>),
+}
+
+/// The stored elements of a table, and the rule that decodes them.
+struct DecodedElements {
+    stored: Elements,
+    decoding: Decoding,
+}
+
+/// The cells of decoded elements: the stored bytes, and the rule that decodes them.
+struct DecodedCells<'a> {
+    bytes: Bytes,
+    size: usize,
+    decoding: &'a Decoding,
+}
+
+impl Cells for DecodedCells<'_> {
+    fn write(&self, row: usize, _: usize, _: usize, out: &mut Vec<u8>) -> Result<CellKind> {
+        let element = self.bytes.chunks_exact(self.size.max(1)).nth(row);
+        self.decoding
+            .write_number_text(element.unwrap_or_default(), out)
+    }
+}
+
+/// Returns the shown rows as the values that the CF conventions define; `None` if these are the
+/// stored values.
+fn decoded_rows(
+    object: &PageObject<'_>,
+    corner: &TableCorner,
+) -> Result<Option<TableRows<'static>>> {
+    let path = || Ok(object.path.to_vec());
+    let decoding = decoded::number_decoding(&**object.container, object.node, &path)?;
+    let rows = decoding.map(|decoding| {
+        let (stored, _) = (object.read_part)(&corner.selector(None))?;
+        Ok(TableRows::Decoded(Box::new(DecodedElements {
+            stored,
+            decoding,
+        })))
+    });
+    rows.transpose()
+}
+
+/// Writes the table of the shown rows and columns. `names` are the names of an element's columns.
+fn write_table(
+    object: &PageObject<'_>,
+    corner: &TableCorner,
+    names: &[Vec<u8>],
+    rows: &TableRows<'_>,
+    html: &mut Html,
+) -> Result<()> {
+    html.markup("<table>\n");
+    write_head(corner, names, html);
     html.markup("<tbody>\n");
     for row in 0..corner.shown[0] {
         html.markup("<tr><th>");
-        write_label(object, &corner, row, &mut html);
+        write_label(object, corner, row, html);
         html.markup("</th>");
-        write_cells(&corner, &fields, &pages, (row, &object.cancel), &mut html)?;
+        write_cells(corner, rows, (row, &object.cancel), html)?;
         html.markup("</tr>\n");
     }
-    html.markup("</tbody></table></div>\n");
-    write_caption(&corner, &mut html);
-    Ok(html)
+    html.markup("</tbody></table>");
+    Ok(())
 }
 
 /// Returns, for each of `elements`, the page of the object that it references. The result is empty
@@ -162,17 +241,17 @@ fn target_pages(object: &PageObject<'_>, elements: &Elements) -> Result<Vec<Opti
         .collect()
 }
 
-/// Returns the number of columns to show for each element of the array.
-fn shown_columns(fields: &ArrayColumns) -> usize {
+/// Returns the number of columns to show for each element of the array. `names` are the names of
+/// all of them.
+fn shown_columns(names: &[Vec<u8>]) -> usize {
     let most = to_usize(limits::HTML_TABLE_COLUMNS).unwrap_or(usize::MAX);
-    fields.names().len().min(most)
+    names.len().min(most)
 }
 
 /// Writes the header row: the names or numbers of the columns.
-fn write_head(corner: &TableCorner, fields: &ArrayColumns, html: &mut Html) {
+fn write_head(corner: &TableCorner, names: &[Vec<u8>], html: &mut Html) {
     html.markup("<thead><tr><th></th>");
-    let names = fields.names();
-    let columns = shown_columns(fields);
+    let columns = shown_columns(names);
     for element in 0..corner.shown[1] {
         for name in &names[..columns] {
             html.markup("<th>");
@@ -191,16 +270,30 @@ fn write_head(corner: &TableCorner, fields: &ArrayColumns, html: &mut Html) {
 /// Writes the cells of row `row`.
 fn write_cells(
     corner: &TableCorner,
-    fields: &ArrayColumns,
-    pages: &[Option<Url>],
+    rows: &TableRows<'_>,
     (row, cancel): (u64, &CancelToken),
     html: &mut Html,
 ) -> Result<()> {
     let elements = corner.shown[1];
     let first = row.saturating_mul(elements);
-    let cells = fields.read(first..first.saturating_add(elements), cancel)?;
+    let (cells, columns, pages): (Box<dyn Cells + '_>, _, &[_]) = match rows {
+        TableRows::Stored(fields, pages) => (
+            fields.read(first..first.saturating_add(elements), cancel)?,
+            shown_columns(fields.names()),
+            pages,
+        ),
+        TableRows::Decoded(decoded) => {
+            let DecodedElements { stored, decoding } = &**decoded;
+            let cells = DecodedCells {
+                bytes: stored.read(first, elements, cancel)?,
+                size: to_usize(stored.datatype.size.into())?,
+                decoding,
+            };
+            (Box::new(cells), 1, &[])
+        }
+    };
     for element in 0..to_usize(elements)? {
-        for column in 0..shown_columns(fields) {
+        for column in 0..columns {
             let page = pages.get(to_usize(first)? + element);
             let page = page.and_then(Option::as_ref);
             cell::write(&*cells, element, column, page, html)?;
@@ -222,8 +315,21 @@ fn write_label(object: &PageObject<'_>, corner: &TableCorner, row: u64, html: &m
     };
 }
 
-fn write_caption(corner: &TableCorner, html: &mut Html) {
+/// Writes which part of the array the table shows, and whether its values are decoded. `why_stored`
+/// is the error because of which they are not.
+fn write_caption(
+    corner: &TableCorner,
+    is_decoded: bool,
+    why_stored: Option<&Error>,
+    html: &mut Html,
+) {
     let mut parts = Vec::new();
+    if is_decoded {
+        parts.push("values as the CF conventions define them".to_owned());
+    }
+    if let Some(error) = why_stored {
+        parts.push(format!("values as stored ({error})"));
+    }
     for (shown, all, name) in [
         (corner.shown[0], corner.array_size[0], "rows"),
         (corner.shown[1], corner.array_size[1], "columns"),
