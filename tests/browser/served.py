@@ -37,9 +37,14 @@ def pictures(browser, base, f):
         assert place == f"[19, {row}, {column}] = {values[19, row, column]}" and (row, column) == (16, 22), place
     with Worked(browser, base, "pictures/stacks") as stacks:
         stacks.hover("canvas", 0.99, 0.01)
-        stacks.fill("input.frame", "4", "input")
+        stacks.fill("input.frame[data-axis='0']", "1", "input")
+        stacks.fill("input.frame[data-axis='1']", "1", "input")
         stacks.shows("output.value", f"[1, 1, 0, 5] = {f['pictures/stacks'][1, 1, 0, 5]}")
-        assert stacks.text("label output") == "4 of 6 [1, 1]"
+        frames = "[...document.querySelectorAll('.frames label')].map(l => l.innerText.replace('\\n', ' '))"
+        assert stacks.get(frames) == ["axis 0 1 of 2", "axis 1 1 of 3"], stacks.get(frames)
+        # The next picture of the stack.
+        stacks.key("ArrowRight")
+        stacks.shows("output.value", f"[1, 2, 0, 5] = {f['pictures/stacks'][1, 2, 0, 5]}")
     with Worked(browser, base, "pictures/exact") as exact:
         exact.hover("canvas", 0.99, 0.99)
         exact.shows("output.value", f"[5, 7] = {2**60 + 48}")
@@ -58,7 +63,7 @@ def pictures(browser, base, f):
     with Worked(browser, base, "map/north") as north:
         # The last row is at the top.
         north.hover("canvas", 2.5 / 8, 0.5 / 6)
-        north.shows("output.value", f"[5, 2] = {f['map/north'][5, 2]:.0f}")
+        north.shows("output.value", f"[5, 2] = {f['map/north'][5, 2]:.0f} at 50° N, {f['map/lon'][2]:.0f}")
 
 
 def zoom(browser, base, f):

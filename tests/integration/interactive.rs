@@ -18,6 +18,13 @@ fn of_command(command: &str, file: PathBuf) -> PathBuf {
     file
 }
 
+/// Writes the file of `tests/fixtures/instrument.py`.
+fn instrument(directory: &Path) -> PathBuf {
+    let file = directory.join("instrument.h5");
+    run(script("instrument.py").arg("write").arg(&file), LONG).success();
+    file
+}
+
 fn browser_script(name: &str) -> Command {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
     let mut command = Command::new(python());
@@ -42,6 +49,34 @@ fn a_browser_works_the_pages() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = written(directory.path());
     browse("served.py", &Served::new(&[], &[&file]), &file);
+}
+
+/// Compares values, axis ends, lines and tables with h5py, also on a slow connection and with
+/// fingers.
+#[test]
+fn a_browser_shows_true_values() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = instrument(directory.path());
+    browse("instrument.py", &Served::new(&[], &[&file]), &file);
+}
+
+/// Chooses axes, draws profiles, and opens copied links.
+#[test]
+fn a_browser_explores_an_array() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = instrument(directory.path());
+    browse("exploring.py", &Served::new(&[], &[&file]), &file);
+}
+
+/// Replaces, shortens and extends files while their pages are open.
+#[test]
+fn a_browser_notices_changes() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let top = directory.path();
+    run(browser_script("changed.py").arg("write").arg(top), LONG).success();
+    let files = ["changed.h5", "growing.h5"].map(|name| top.join(name));
+    let served = Served::new(&[], &[&files[0], &files[1]]);
+    browse("changed.py", &served, top);
 }
 
 #[test]

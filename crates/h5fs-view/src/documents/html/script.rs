@@ -6,7 +6,12 @@
 //! | `numbers.js` | parts of an array, read from its NumPy file |
 //! | `rows.js` | rows of a table, read from its CSV file |
 //! | `controls.js` | buttons, sliders and readouts |
-//! | `picture.js`, `shown.js` | a slider for a stack, zoom, the value at the pointer, the range |
+//! | `state.js` | the state of the file, and the state of the page in its URL |
+//! | `axis.js` | coordinate values |
+//! | `picture.js`, `shown.js` | sliders for the axes, the choice of the sides, zoom |
+//! | `pointer.js` | the value at the pointer, with mouse, touch and keyboard |
+//! | `range.js` | the range of the colours, and a histogram |
+//! | `profiles.js` | the numbers along each axis through an element |
 //! | `line.js` | the value of a line at the pointer |
 //! | `table.js` | scrolling through all rows |
 //! | `search.js` | search in the names and attributes of the whole file |
@@ -33,8 +38,13 @@ pub const SCRIPT: &str = concat!(
     include_str!("script/numbers.js"),
     include_str!("script/rows.js"),
     include_str!("script/controls.js"),
+    include_str!("script/state.js"),
+    include_str!("script/axis.js"),
     include_str!("script/shown.js"),
     include_str!("script/picture.js"),
+    include_str!("script/pointer.js"),
+    include_str!("script/range.js"),
+    include_str!("script/profiles.js"),
     include_str!("script/line.js"),
     include_str!("script/table.js"),
     include_str!("script/search.js"),

@@ -1,45 +1,5 @@
 // A line: shows the value at the pointer.
 
-/** Numbers in one request. */
-const BLOCK = 65536;
-
-/** Maximum number of cached blocks. */
-const BLOCKS = 8;
-
-/** The numbers of one file, loaded in blocks. */
-class Blocks {
-  constructor(file, count) {
-    this.file = file;
-    this.count = count;
-    this.blocks = new Map();
-  }
-
-  async block(number) {
-    const known = this.blocks.get(number);
-    if (known) return known;
-    const end = Math.min((number + 1) * BLOCK, this.count);
-    const block = await numbersOf(this.file, [[number * BLOCK, end]]);
-    if (this.blocks.size >= BLOCKS) this.blocks.delete(this.blocks.keys().next().value);
-    this.blocks.set(number, block);
-    return block;
-  }
-
-  /** Loads the block that contains a number. Returns the block, and the number's position in it. */
-  async at(index) {
-    const number = Math.floor(index / BLOCK);
-    return [await this.block(number), index - number * BLOCK];
-  }
-
-  async number(index) {
-    const [block, place] = await this.at(index);
-    return Number(block.values[place]);
-  }
-
-  async text(index) {
-    return textOf(...(await this.at(index)));
-  }
-}
-
 /** The horizontal axis: converts an index to a position from 0 to 1, and a position to an index. */
 class Along {
   constructor(told, count) {
@@ -108,21 +68,25 @@ class Along {
 }
 
 class Line {
-  constructor(figure) {
+  constructor(figure, closed) {
     const told = figure.dataset;
     this.count = Number(told.count);
     this.values = new Blocks(told.numbers, this.count);
     this.along = new Along(told, this.count);
     this.drawing = figure.querySelector("svg");
     this.problem = complaint();
-    this.latest = new Latest(this.problem.say);
+    this.latest = new Latest(this.problem.say, figure, closed);
     this.mark = make("div", { className: "mark", hidden: true });
     this.readout = make("output", { className: "value", "aria-live": "polite" });
     this.box = make("div", { className: "overlaid", tabIndex: 0, role: "group", "aria-label": "a line; arrows to read values" });
     wrap(this.drawing, this.box).append(this.mark);
     figure.querySelector("figcaption").before(this.readout, this.problem.line);
-    this.box.addEventListener("pointermove", (event) => this.point(event));
+    this.box.addEventListener("pointermove", (event) => event.pointerType !== "touch" && this.point(event));
+    // A finger that moves scrolls the page. A tap reads a value.
+    this.box.addEventListener("click", (event) => this.point(event));
     this.box.addEventListener("keydown", (event) => this.press(event));
+    const [index] = address.numbers("index") ?? [];
+    if (index >= 0 && index < this.count) this.latest.run(() => this.tell(Math.floor(index)));
   }
 
   point(event) {
@@ -143,9 +107,11 @@ class Line {
 
   async tell(index) {
     this.index = index;
+    address.set("index", [index]);
     const share = await this.along.shareOf(index);
+    const [value, where] = [await this.values.text(index), await this.along.text(index)];
     this.mark.hidden = !Number.isFinite(share);
     this.mark.style.left = `${100 * share}%`;
-    this.readout.value = `[${index}] = ${await this.values.text(index)}${await this.along.text(index)}`;
+    this.readout.value = `[${index}] = ${value}${where}`;
   }
 }

@@ -1,69 +1,108 @@
-// A picture: a slider for a stack, zoom, the value at the pointer, the colour range.
-
-/** Number of steps of a range handle. */
-const HANDLE = 1000;
+// A picture: sliders for the axes that it does not show, the choice of its sides, zoom.
 
 class Picture {
-  constructor(figure) {
+  constructor(figure, closed) {
     const told = figure.dataset;
     this.figure = figure;
+    this.closed = closed;
     this.image = figure.querySelector("img");
     this.dims = told.dims.split(" ").map(Number);
-    this.leading = this.dims.slice(0, Number(told.leading));
-    this.count = this.leading.reduce((product, extent) => product * extent, 1);
-    const [down, across] = told.sides.split(" ").map(Number);
-    this.shape = {
-      height: this.dims[down], width: this.dims[across],
-      isBelow: "below" in told, isRight: "right" in told,
-    };
-    this.file = told.numbers;
-    this.number = 0;
+    this.axes = this.dims.map((length, number) => new Axis(told, number, length));
+    this.leading = this.axes.slice(0, Number(told.leading));
+    this.count = this.leading.reduce((product, { length }) => product * length, 1);
+    this.firstSides = told.sides.split(" ").map(Number);
+    this.sides = [...this.firstSides];
+    // Whether an axis that is a side runs upwards or to the left.
+    this.flips = this.dims.map((_, axis) => (axis === this.sides[0] && "below" in told) || (axis === this.sides[1] && "right" in told));
+    this.firstFlips = [...this.flips];
+    // The indices of the shown picture, and those of the picture that is being loaded.
+    this.at = this.dims.map(() => 0);
+    this.wanted = [...this.at];
+    this.place = told.numbers;
+    this.unit = told.unit ?? "";
+    this.look = { samples: Number(told.samples ?? 1), missing: "missing" in told ? Number(told.missing) : undefined, colours: null };
     this.controls = make("div", { className: "controls" });
+    this.frames = make("div", { className: "controls frames" });
     this.problem = complaint();
-    this.latest = new Latest(this.problem.say);
+    this.latest = new Latest(this.problem.say, figure, closed);
+    if (this.place) this.addCanvas();
     const caption = figure.querySelector("figcaption");
-    caption.before(this.controls, this.problem.line);
-    if (this.file) {
-      this.look = {
-        samples: Number(told.samples),
-        missing: "missing" in told ? Number(told.missing) : undefined,
-        colours: null,
-      };
-      this.begin = { low: Number(told.low), high: Number(told.high), isLog: "log" in told };
-      this.ends = [Number(told.least), Number(told.most)];
-      this.addCanvas();
-    }
-    if (this.count > 1) this.addSlider();
-    if (this.file) {
+    this.side = wrap(caption, make("div", { className: "side" }));
+    this.addFrames();
+    if (this.place) {
+      this.pointer = new Pointer(this);
+      this.addSides();
       this.addZoom();
-      if (this.figure.querySelector(".bar")) this.addRange();
-      this.controls.append(this.readout);
+      if (figure.querySelector(".bar")) this.range = new ColourRange(this, told);
+      else this.plainRange = { low: Number(told.low), high: Number(told.high), isLog: false };
+      this.controls.append(address.copyButton());
+      this.side.prepend(this.frames, this.pointer.readout, this.problem.line, this.controls);
+      this.profiles = new Profiles(this);
+    } else {
+      this.side.prepend(this.frames, this.problem.line);
     }
     document.addEventListener("keydown", (event) => {
       if (!isTaken(event)) this.press(event);
-    });
+    }, { signal: closed });
+    this.restore();
   }
 
-  /** Returns the indices of a picture in the dimensions before rows and columns. */
-  indices(number) {
-    const indices = [];
-    for (const extent of this.leading.toReversed()) {
-      indices.unshift(number % extent);
-      number = Math.floor(number / extent);
+  /** The picture's size in elements, and where its first element is. */
+  get shape() {
+    const [down, across] = this.sides;
+    return { height: this.dims[down], width: this.dims[across], isBelow: this.flips[down], isRight: this.flips[across] };
+  }
+
+  /** The axes with a single index: all but the sides and the parts of a colour. */
+  get hidden() {
+    const all = this.place ? this.axes.slice(0, this.dims.length - (this.look.samples > 1 ? 1 : 0)) : this.leading;
+    return all.filter(({ number }) => !this.sides.includes(number));
+  }
+
+  isFirstSides() {
+    return this.sides.every((side, place) => side === this.firstSides[place]);
+  }
+
+  /** Takes the state from the page's URL. */
+  restore() {
+    const words = ["at", "sides", "flips", "window", "range", "log", "cross"];
+    const isFirst = words.every((word) => !address.words.has(word));
+    const [at, sides, flips, window] = words.map((word) => address.numbers(word) ?? []);
+    const cross = address.numbers("cross");
+    const isSide = (side) => side >= 0 && side < this.dims.length - (this.look.samples > 1 ? 1 : 0) && Number.isInteger(side);
+    if (this.place && sides.length === 2 && sides[0] !== sides[1] && sides.every(isSide)) this.setSides(sides);
+    for (const { number, length } of this.hidden) this.wanted[number] = within(at[number] ?? 0, length);
+    for (const { axis, slider } of this.sliders) slider.value = this.wanted[axis.number];
+    if (this.place && flips.length === this.dims.length) this.flips = flips.map(Boolean);
+    if (this.place && window.length === 4 && window[2] > 0 && window[3] > 0) {
+      const [x, y] = window;
+      const { width, height } = this.shape;
+      this.window = this.inside({ x, y, width: Math.min(window[2], width), height: Math.min(window[3], height) });
     }
-    return indices;
+    this.range?.restore();
+    this.tellFrames();
+    if (isFirst) return;
+    if (this.place) this.load();
+    else this.swap();
+    if (cross) this.pointer?.restore(cross);
   }
 
-  // ------------------------------------------------------------ the slider of a stack
+  // ------------------------------------------------------------ the axes that are not sides
 
-  addSlider() {
-    this.slider = make("input", { type: "range", min: 0, max: this.count - 1, value: 0, className: "frame" });
-    this.where = make("output");
-    this.slider.addEventListener("input", () => this.turnTo(Number(this.slider.value)));
-    this.controls.append(make("label", { className: "wide-control" }, "picture ", this.slider, this.where));
-    this.tellNumber();
+  addFrames() {
+    this.sliders = this.hidden.filter(({ length }) => length > 1).map((axis) => {
+      const slider = make("input", { type: "range", min: 0, max: axis.length - 1, value: this.wanted[axis.number], className: "frame" });
+      slider.setAttribute("data-axis", axis.number);
+      const output = make("output", { className: axis.values ? "with-coordinate" : "" });
+      slider.addEventListener("input", () => this.turn(axis.number, Number(slider.value)));
+      return { axis, slider, output };
+    });
+    this.frames.replaceChildren(...this.sliders.map(({ axis, slider, output }) =>
+      make("label", { className: "wide-control" }, `${axis.label} `, slider, output)));
+    this.tellFrames();
     const strip = this.figure.nextElementSibling;
-    if (!strip?.classList.contains("strip")) return;
+    if (this.hasStrip || !strip?.classList.contains("strip")) return;
+    this.hasStrip = true;
     for (const link of strip.querySelectorAll("a")) {
       link.addEventListener("click", (event) => {
         event.preventDefault();
@@ -72,28 +111,64 @@ class Picture {
     }
   }
 
+  /** Returns the number of the picture with these indices in a stack. */
+  numberOf(indices) {
+    return this.leading.reduce((number, axis) => number * axis.length + indices[axis.number], 0);
+  }
+
+  /** Loads picture `number` of a stack. */
   turnTo(number) {
-    this.number = Math.min(Math.max(number, 0), this.count - 1);
-    if (this.slider) this.slider.value = this.number;
-    this.tellNumber();
-    if (this.file) this.load();
+    let rest = Math.min(Math.max(number, 0), this.count - 1);
+    for (const { number: axis, length } of this.leading.toReversed()) {
+      if (!this.sides.includes(axis)) this.wanted[axis] = rest % length;
+      rest = Math.floor(rest / length);
+    }
+    this.reload();
+  }
+
+  turn(axis, index) {
+    this.wanted[axis] = within(index, this.dims[axis]);
+    this.reload();
+  }
+
+  reload() {
+    for (const { axis, slider } of this.sliders) slider.value = this.wanted[axis.number];
+    address.set("at", this.wanted, this.wanted.every((index) => index === 0));
+    if (this.place) this.load();
     else this.swap();
   }
 
-  tellNumber() {
-    if (!this.where) return;
-    const indices = this.indices(this.number);
-    const place = indices.length > 1 ? ` [${indices.join(", ")}]` : "";
-    this.where.value = `${this.number} of ${this.count}${place}`;
-    const digits = (text) => String(this.number).padStart(text.length, "0");
-    const link = this.image.parentElement;
-    link.href = link.href.replace(/\d+(?=\.png$)/, digits);
+  /** Shows the indices of the shown picture, not those of a picture that is being loaded. */
+  tellFrames() {
+    for (const { axis, output } of this.sliders) {
+      const index = this.at[axis.number];
+      const text = axis.text(index);
+      output.value = `${index} of ${axis.length}${text === null ? "" : `: ${text}`}`;
+    }
+    const link = this.image.closest("a");
+    const digits = (text) => String(this.numberOf(this.at)).padStart(text.length, "0");
+    if (this.count > 1) link.href = link.href.replace(/\d+(?=\.png$)/, digits);
   }
 
   /** Shows the server's rendering of another picture of the stack. */
   swap() {
-    const stem = this.image.src.slice(0, this.image.src.lastIndexOf("%5B"));
-    this.image.src = `${stem}${encodeURIComponent(`[${this.indices(this.number).join(",")}]`)}.png`;
+    const wanted = [...this.wanted];
+    this.latest.run(async (signal) => {
+      const [place, query] = this.image.src.split("?");
+      const indices = this.leading.map(({ number }) => wanted[number]);
+      const stem = place.slice(0, place.lastIndexOf("%5B"));
+      const url = `${stem}${encodeURIComponent(`[${indices.join(",")}]`)}.png${query ? `?${query}` : ""}`;
+      await Promise.all([answer(url, signal).then((response) => response.blob()), this.loadFrames(wanted)]);
+      const fresh = make("img", { src: url });
+      await fresh.decode();
+      this.image.src = url;
+      this.at = wanted;
+      this.tellFrames();
+    });
+  }
+
+  loadFrames(indices) {
+    return Promise.all(this.hidden.map((axis) => axis.load(indices[axis.number])));
   }
 
   // ------------------------------------------------------------ the canvas and its numbers
@@ -104,12 +179,10 @@ class Picture {
     const link = this.image.parentElement;
     link.tabIndex = -1;
     wrap(link, make("div", { className: "overlaid" })).append(this.canvas);
-    this.readout = make("output", { className: "value", "aria-live": "polite" });
     this.window = this.wholeWindow();
-    this.range = { ...this.begin };
-    const ends = (side) => [...this.figure.querySelectorAll(`:scope > .${side} > span`)].filter((_, n) => n !== 1);
-    this.sides = [ends("down"), ends("along")];
-    this.texts = this.sides.map((side) => side.map((end) => end.textContent));
+    const ends = (side) => [...this.figure.querySelectorAll(`:scope > .${side} > span`)];
+    this.labels = [ends("down"), ends("along")];
+    this.texts = this.labels.map((side) => side.map((label) => label.textContent));
     this.whole = null;
     this.close = null;
     const stops = [...this.figure.querySelectorAll(".bar stop")];
@@ -117,11 +190,6 @@ class Picture {
     new ResizeObserver(() => this.draw()).observe(this.canvas);
     this.canvas.addEventListener("pointerenter", () => this.whole ?? this.load());
     this.canvas.addEventListener("focus", () => this.whole ?? this.load());
-    this.canvas.addEventListener("pointermove", (event) => this.point(event));
-    this.canvas.addEventListener("pointerdown", (event) => this.grab(event));
-    this.canvas.addEventListener("dblclick", (event) => this.zoom(2, this.placeOf(event)));
-    this.canvas.addEventListener("wheel", (event) => this.roll(event), { passive: false });
-    this.canvas.addEventListener("keydown", (event) => this.press(event));
   }
 
   wholeWindow() {
@@ -132,28 +200,53 @@ class Picture {
     return this.window.width >= this.shape.width && this.window.height >= this.shape.height;
   }
 
+  /** Returns a text that is equal for two pictures if they show the same elements. */
+  keyOf(indices) {
+    return [...this.sides, "", ...this.hidden.map(({ number }) => indices[number])].join(",");
+  }
+
   load() {
-    this.latest.run(async () => {
-      const number = this.number;
-      const isWhole = this.isWhole() || this.whole?.number !== number;
+    const wanted = [...this.wanted];
+    this.latest.run(async (signal) => {
+      const key = this.keyOf(wanted);
+      const isWhole = this.isWhole() || this.whole?.key !== key;
       const slices = slicesOf(isWhole ? this.wholeWindow() : this.window, this.shape);
-      const samples = this.look.samples > 1 ? [[0, this.look.samples]] : [];
-      const axes = [...this.indices(number), ...slices, ...samples];
-      const patch = { number, slices, numbers: await numbersOf(this.file, axes) };
+      const [numbers] = await Promise.all([this.read(wanted, slices, signal), this.loadFrames(wanted)]);
+      const patch = { key, slices, numbers };
       this.paint(patch);
       if (isWhole) [this.whole, this.close] = [patch, null];
       else this.close = patch;
+      this.at = wanted;
+      this.tellFrames();
       this.draw();
-      this.tellValue();
+      this.pointer.tell();
+      if (isWhole) this.range?.tellHistogram();
       if (isWhole && !this.isWhole()) this.load();
     });
   }
 
+  /** Loads the elements in `slices` of the two sides, in rows of the picture. */
+  async read(indices, slices, signal) {
+    const [down, across] = this.sides;
+    const parts = this.dims.map((length, axis) => {
+      if (axis === down) return slices[0];
+      if (axis === across) return slices[1];
+      return this.look.samples > 1 && axis === this.dims.length - 1 ? [0, length] : indices[axis];
+    });
+    const numbers = await numbersOf(this.place, parts, signal);
+    return down < across ? numbers : transposed(numbers);
+  }
+
   paint(patch) {
     const width = countOf(patch.slices[1]);
-    const pixels = pixelsOf(patch.numbers, width, this.range, this.look);
+    const pixels = pixelsOf(patch.numbers, width, this.range?.now ?? this.plainRange, this.look);
     patch.bitmap ??= make("canvas", { width, height: pixels.height });
     patch.bitmap.getContext("2d").putImageData(pixels, 0, 0);
+  }
+
+  repaint() {
+    for (const patch of [this.whole, this.close]) if (patch) this.paint(patch);
+    this.draw();
   }
 
   draw() {
@@ -166,7 +259,7 @@ class Picture {
     context.imageSmoothingEnabled = false;
     context.scale(canvas.width / window.width, canvas.height / window.height);
     context.translate(-window.x, -window.y);
-    if (this.cross) this.markCross(context);
+    if (this.pointer.cross) this.markCross(context, this.pointer.cross);
     if (shape.isRight) context.transform(-1, 0, 0, 1, shape.width, 0);
     if (shape.isBelow) context.transform(1, 0, 0, -1, 0, shape.height);
     context.beginPath();
@@ -174,7 +267,7 @@ class Picture {
     context.clip();
     context.globalCompositeOperation = "destination-over";
     for (const patch of [this.close, this.whole]) {
-      if (patch?.number !== this.whole.number) continue;
+      if (patch?.key !== this.whole.key) continue;
       const [[top, , step], [left]] = patch.slices;
       const { bitmap } = patch;
       context.drawImage(bitmap, left, top, bitmap.width * step, bitmap.height * step);
@@ -183,21 +276,7 @@ class Picture {
     this.tellSides();
   }
 
-  /** Labels the sides with the visible part: the labels of the page, or the indices at the ends. */
-  tellSides() {
-    const { x, y, width, height } = this.window;
-    const first = this.elementAt({ x: x + 0.001, y: y + 0.001 });
-    const last = this.elementAt({ x: x + width - 0.001, y: y + height - 0.001 });
-    this.sides.forEach((side, axis) => {
-      side.forEach((end, place) => {
-        const index = (place === 0 ? first : last)[axis];
-        end.textContent = this.isWhole() ? this.texts[axis][place] : `[${index}]`;
-      });
-    });
-  }
-
-  markCross(context) {
-    const { x, y } = this.cross;
+  markCross(context, { x, y }) {
     const { window } = this;
     context.fillStyle = "#f0f";
     const [wide, high] = [window.width / this.canvas.width, window.height / this.canvas.height];
@@ -205,69 +284,78 @@ class Picture {
     context.fillRect(window.x, y + 0.5 - high, window.width, 2 * high);
   }
 
-  // ------------------------------------------------------------ positions and the value at the pointer
-
-  /** Returns the position of a pointer in the picture. */
-  placeOf(event) {
-    const box = this.canvas.getBoundingClientRect();
-    return {
-      x: this.window.x + ((event.clientX - box.left) / box.width) * this.window.width,
-      y: this.window.y + ((event.clientY - box.top) / box.height) * this.window.height,
-    };
-  }
-
-  point(event) {
-    if (event.buttons) return;
-    this.cross = null;
-    this.place = this.placeOf(event);
-    this.tellValue();
-  }
-
-  grab(event) {
-    if (event.button !== 0) return;
-    this.canvas.focus();
-    this.canvas.setPointerCapture(event.pointerId);
-    let [x, y] = [event.clientX, event.clientY];
-    const box = this.canvas.getBoundingClientRect();
-    const drag = (moved) => {
-      const right = ((x - moved.clientX) / box.width) * this.window.width;
-      const down = ((y - moved.clientY) / box.height) * this.window.height;
-      [x, y] = [moved.clientX, moved.clientY];
-      this.moveTo({ ...this.window, x: this.window.x + right, y: this.window.y + down });
-    };
-    this.canvas.addEventListener("pointermove", drag);
-    const end = () => this.canvas.removeEventListener("pointermove", drag);
-    this.canvas.addEventListener("lostpointercapture", end, { once: true });
-  }
-
-  roll(event) {
-    if (!event.ctrlKey && document.activeElement !== this.canvas) return;
-    event.preventDefault();
-    this.zoom(event.deltaY < 0 ? 1.25 : 0.8, this.placeOf(event));
-  }
-
-  /** Zooms in by `factor` at a position. */
-  zoom(factor, place = this.middle()) {
-    const { window, shape } = this;
-    const width = Math.min(Math.max(window.width / factor, Math.min(2, shape.width)), shape.width);
-    const height = Math.min(Math.max(window.height / factor, Math.min(2, shape.height)), shape.height);
-    const x = place.x - ((place.x - window.x) / window.width) * width;
-    const y = place.y - ((place.y - window.y) / window.height) * height;
-    this.moveTo({ x, y, width, height });
-  }
-
-  middle() {
+  /** Labels the sides with the visible part: the coordinate values, or the indices, at the ends. */
+  tellSides() {
     const { x, y, width, height } = this.window;
-    return this.cross ?? { x: x + width / 2, y: y + height / 2 };
+    const first = this.elementAt({ x: x + 0.001, y: y + 0.001 });
+    const last = this.elementAt({ x: x + width - 0.001, y: y + height - 0.001 });
+    const isFirst = this.isWhole() && this.isFirstSides() && this.flips.every((flip, axis) => flip === this.firstFlips[axis]);
+    this.labels.forEach((side, place) => {
+      const axis = this.axes[this.sides[place]];
+      const ends = [first[place], last[place]];
+      if (!ends.every((index) => axis.isLoaded(index))) {
+        Promise.all(ends.map((index) => axis.load(index))).then(() => this.tellSides(), () => {});
+      }
+      const texts = ends.map((index) => axis.text(index) ?? (this.isWhole() ? String(index) : `[${index}]`));
+      const name = this.isFirstSides() ? this.texts[place][1] : withUnit(axis.label, axis.unit && `[${axis.unit}]`);
+      const labels = isFirst ? this.texts[place] : [texts[0], name, texts[1]];
+      side.forEach((label, number) => (label.textContent = labels[number]));
+    });
   }
 
-  moveTo(window) {
-    const within = (begin, length, all) => Math.min(Math.max(begin, 0), all - length);
-    const x = within(window.x, window.width, this.shape.width);
-    const y = within(window.y, window.height, this.shape.height);
-    this.window = { ...window, x, y };
-    this.draw();
+  // ------------------------------------------------------------ the sides and the window
+
+  /** Adds the choice of the two axes that are shown, and of their directions. */
+  addSides() {
+    const choices = this.axes.slice(0, this.dims.length - (this.look.samples > 1 ? 1 : 0));
+    this.selects = [];
+    if (choices.length > 2 && this.look.samples === 1) {
+      this.selects = ["rows", "columns"].map((name, place) => {
+        const select = make("select", { className: name });
+        select.append(...choices.map(({ number, label }) => make("option", { value: number, textContent: label })));
+        select.value = this.sides[place];
+        select.addEventListener("change", () => this.choose(place, Number(select.value)));
+        this.controls.append(make("label", {}, `${name} `, select));
+        return select;
+      });
+    }
+    this.controls.append(
+      button("↕", "flip the picture upside down", () => this.flip(0)),
+      button("↔", "flip the picture from left to right", () => this.flip(1)),
+    );
+  }
+
+  choose(place, axis) {
+    const sides = [...this.sides];
+    if (sides[1 - place] === axis) sides[1 - place] = sides[place];
+    sides[place] = axis;
+    this.setSides(sides);
     this.load();
+  }
+
+  setSides(sides) {
+    this.sides = sides;
+    this.whole = null;
+    this.close = null;
+    this.pointer.clear();
+    this.window = this.wholeWindow();
+    this.selects.forEach((select, place) => (select.value = sides[place]));
+    address.set("sides", sides, this.isFirstSides());
+    address.set("window", [], true);
+    const { width, height } = this.shape;
+    this.image.style.aspectRatio = `${width} / ${height}`;
+    this.figure.style.setProperty("--w", Math.min(Math.max((20 * width) / height, 1), 60));
+    this.addFrames();
+  }
+
+  flip(place) {
+    const axis = this.sides[place];
+    this.flips[axis] = !this.flips[axis];
+    address.set("flips", this.flips.map(Number), this.flips.every((flip, number) => flip === this.firstFlips[number]));
+    this.pointer.clear();
+    const { window, shape } = this;
+    const { x, y, width, height } = window;
+    this.moveTo(place === 0 ? { ...window, y: shape.height - y - height } : { ...window, x: shape.width - x - width });
   }
 
   addZoom() {
@@ -278,37 +366,48 @@ class Picture {
     );
   }
 
+  /** Zooms in by `factor` at a position. */
+  zoom(factor, place = this.pointer.middle()) {
+    const { window, shape } = this;
+    const width = Math.min(Math.max(window.width / factor, Math.min(2, shape.width)), shape.width);
+    const height = Math.min(Math.max(window.height / factor, Math.min(2, shape.height)), shape.height);
+    const x = place.x - ((place.x - window.x) / window.width) * width;
+    const y = place.y - ((place.y - window.y) / window.height) * height;
+    this.moveTo({ x, y, width, height });
+  }
+
+  /** Returns a window that is moved into the picture, in numbers that fit into the page's URL. */
+  inside(window) {
+    const rounded = (number) => Math.round(number * 1000) / 1000;
+    const [width, height] = [rounded(window.width), rounded(window.height)];
+    const moved = (begin, length, all) => rounded(Math.min(Math.max(begin, 0), all - length));
+    return { x: moved(window.x, width, this.shape.width), y: moved(window.y, height, this.shape.height), width, height };
+  }
+
+  moveTo(window) {
+    this.window = this.inside(window);
+    const { x, y, width, height } = this.window;
+    address.set("window", [x, y, width, height], this.isWhole());
+    this.draw();
+    this.load();
+  }
+
   press(event) {
     const { key, shiftKey } = event;
     const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-    if (shiftKey && key in ways && this.file) this.moveCross(ways[key]);
-    else if (key === "ArrowLeft" && this.count > 1) this.turnTo(this.number - 1);
-    else if (key === "ArrowRight" && this.count > 1) this.turnTo(this.number + 1);
-    else if (key === "+" && this.file) this.zoom(2);
-    else if (key === "-" && this.file) this.zoom(0.5);
-    else if (key === "0" && this.file) this.moveTo(this.wholeWindow());
+    const number = this.numberOf(this.wanted);
+    if (shiftKey && key in ways && this.place) this.pointer.moveCross(ways[key]);
+    else if (key === "ArrowLeft" && this.sliders.length) this.turnTo(number - 1);
+    else if (key === "ArrowRight" && this.sliders.length) this.turnTo(number + 1);
+    else if (key === "+" && this.place) this.zoom(2);
+    else if (key === "-" && this.place) this.zoom(0.5);
+    else if (key === "0" && this.place) this.moveTo(this.wholeWindow());
+    else if (key === "Enter" && this.pointer?.cross) this.profiles.show(this.elementAt(this.pointer.cross));
     else return;
     event.preventDefault();
   }
 
-  moveCross([right, down]) {
-    const from = this.cross ?? this.middle();
-    const within = (place, length) => Math.min(Math.max(Math.floor(place), 0), length - 1);
-    const { width, height } = this.shape;
-    // Move to the next loaded number. If only every n-th number is loaded, skip the elements between.
-    const step = this.patchAt(from)?.slices[0][2] ?? 1;
-    this.cross = {
-      x: within(from.x + (this.cross ? right * step : 0), width),
-      y: within(from.y + (this.cross ? down * step : 0), height),
-    };
-    this.place = this.cross;
-    const { x, y } = this.cross;
-    const { window } = this;
-    const isSeen = x >= window.x && x < window.x + window.width && y >= window.y && y < window.y + window.height;
-    if (isSeen) this.draw();
-    else this.moveTo({ ...window, x: x - window.width / 2, y: y - window.height / 2 });
-    this.tellValue();
-  }
+  // ------------------------------------------------------------ elements
 
   /** Returns the element at a position: row and column. */
   elementAt({ x, y }) {
@@ -317,121 +416,20 @@ class Picture {
     return [isBelow ? height - 1 - row : row, isRight ? width - 1 - column : column];
   }
 
+  /** Returns the indices of an element of the shown picture along all axes. */
+  indicesOf([row, column]) {
+    const count = this.dims.length - (this.look.samples > 1 ? 1 : 0);
+    const [down, across] = this.sides;
+    return this.at.slice(0, count).map((index, axis) => (axis === down ? row : axis === across ? column : index));
+  }
+
   /** Returns the most detailed loaded numbers at a position. */
   patchAt(place) {
     const element = this.elementAt(place);
+    const key = this.keyOf(this.at);
     const has = (patch) =>
-      patch?.number === this.number &&
+      patch?.key === key &&
       patch.slices.every(([begin, end], axis) => element[axis] >= begin && element[axis] < end);
     return [this.close, this.whole].find(has);
-  }
-
-  tellValue() {
-    const patch = this.place && this.patchAt(this.place);
-    if (!patch) return;
-    const places = this.elementAt(this.place).map((index, axis) => {
-      const [begin, , step] = patch.slices[axis];
-      return Math.floor((index - begin) / step);
-    });
-    const element = places.map((place, axis) => patch.slices[axis][0] + place * patch.slices[axis][2]);
-    const { samples, missing } = this.look;
-    const first = (places[0] * countOf(patch.slices[1]) + places[1]) * samples;
-    const texts = [];
-    for (let part = 0; part < samples; part += 1) {
-      const isMissing = samples === 1 && Number(patch.numbers.values[first]) === missing;
-      texts.push(isMissing ? "missing" : textOf(patch.numbers, first + part));
-    }
-    this.readout.value = `[${[...this.indices(this.number), ...element].join(", ")}] = ${texts.join(", ")}`;
-  }
-
-  // ------------------------------------------------------------ the colour range
-
-  addRange() {
-    const [least, most] = this.ends;
-    this.reach = [Math.min(least, this.begin.low), Math.max(most, this.begin.high)];
-    this.handles = ["low", "high"].map((end) => {
-      const handle = make("input", { type: "range", min: 0, max: HANDLE, className: end });
-      const field = make("input", { type: "number", step: "any", className: end });
-      handle.setAttribute("aria-label", `${end} end of the colours`);
-      field.setAttribute("aria-label", `${end} end of the colours, as a number`);
-      handle.addEventListener("input", () => {
-        this.setEnd(end, valueIn(this.reachAsRange(), Number(handle.value) / HANDLE));
-      });
-      field.addEventListener("change", () => this.setEnd(end, Number(field.value)));
-      return { end, handle, field };
-    });
-    this.log = make("input", { type: "checkbox", className: "log" });
-    this.log.addEventListener("change", () => this.setLog(this.log.checked));
-    const reset = button("as it was", "the range with which the page began", () => this.setRange({ ...this.begin }));
-    const pairs = this.handles.map(({ end, handle, field }) =>
-      make("span", { className: "wide-control" }, end === "low" ? "from " : "to ", handle, field));
-    this.controls.append(...pairs, make("label", {}, this.log, " by the logarithm"), reset);
-    this.note = make("p", { className: "note", hidden: true });
-    this.controls.append(this.note);
-    this.tellRange();
-  }
-
-  /** Returns the range within which the handles can be dragged. */
-  reachAsRange() {
-    const [low, high] = this.reach;
-    const { isLog } = this.range;
-    return { low: isLog && low <= 0 ? Math.min(this.leastAbove(), this.range.low) : low, high, isLog };
-  }
-
-  /** Returns the smallest known number above 0. */
-  leastAbove() {
-    let least = this.begin.isLog ? this.begin.low : Infinity;
-    for (const value of this.whole?.numbers.values ?? []) {
-      const number = Number(value);
-      if (number > 0 && number < least) least = number;
-    }
-    return Number.isFinite(least) ? least : this.reach[1] / 1e6;
-  }
-
-  setEnd(end, value) {
-    if (!Number.isFinite(value)) return;
-    const range = { ...this.range, [end]: value };
-    if (range.isLog && range.low <= 0) range.low = this.leastAbove();
-    if (range.low > range.high) range[end === "low" ? "high" : "low"] = value;
-    this.setRange(range);
-  }
-
-  async setLog(isLog) {
-    const range = { ...this.range, isLog };
-    if (isLog && range.high <= 0) {
-      this.log.checked = false;
-      return;
-    }
-    if (isLog && range.low <= 0) range.low = Math.min(this.leastAbove(), range.high);
-    this.setRange(range);
-  }
-
-  setRange(range) {
-    this.range = range;
-    this.tellRange();
-    if (!this.whole) {
-      this.load();
-      return;
-    }
-    for (const patch of [this.whole, this.close]) if (patch) this.paint(patch);
-    this.draw();
-  }
-
-  tellRange() {
-    const reach = this.reachAsRange();
-    for (const { end, handle, field } of this.handles) {
-      handle.value = Math.round(HANDLE * shareIn(reach, this.range[end]));
-      field.value = short(this.range[end]);
-    }
-    this.log.checked = this.range.isLog;
-    const ticks = [...this.figure.querySelectorAll(".bar .along span")];
-    ticks.forEach((tick, number) => {
-      tick.textContent = short(valueIn(this.range, number / Math.max(ticks.length - 1, 1)));
-    });
-    const isBegin = ["low", "high", "isLog"].every((key) => this.range[key] === this.begin[key]);
-    this.note.hidden = isBegin;
-    const { low, high, isLog } = this.range;
-    const by = isLog ? " by the logarithm" : "";
-    this.note.textContent = `Now from ${short(low)} to ${short(high)}${by}, as chosen here; the text beneath tells how the page began.`;
   }
 }

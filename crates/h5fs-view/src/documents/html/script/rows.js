@@ -1,8 +1,8 @@
 // Rows of a table, read from its CSV file (RFC 4180).
 
-/** Loads the records of a part of `file`, each as a list of texts. */
-async function recordsOf(file, axes) {
-  const response = await answer(partOf(file, axes));
+/** Loads the records of a part of `place`, each as a list of texts. */
+async function recordsOf(place, axes, signal) {
+  const response = await answer(partOf(place, axes), signal);
   return recordsIn(await response.text());
 }
 

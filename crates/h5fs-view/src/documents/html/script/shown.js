@@ -85,7 +85,11 @@ function slicesOf(window, { height, width, isBelow, isRight }) {
   ];
 }
 
-/** Returns the number of elements in a slice. */
-function countOf([begin, end, step]) {
-  return Math.ceil((end - begin) / step);
+/** Returns a matrix with rows and columns exchanged. */
+function transposed({ shape: [rows, columns], values, type, unit }) {
+  const turned = new values.constructor(values.length);
+  for (let row = 0; row < rows; row += 1) {
+    for (let column = 0; column < columns; column += 1) turned[column * rows + row] = values[row * columns + column];
+  }
+  return { shape: [columns, rows], values: turned, type, unit };
 }
