@@ -80,6 +80,14 @@ fn a_browser_notices_changes() {
 }
 
 #[test]
+fn a_browser_reaches_the_joined_file_by_clicking() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let top = directory.path();
+    run(browser_script("listing.py").arg("write").arg(top), LONG).success();
+    browse("listing.py", &Served::new(&[], &[top]), top);
+}
+
+#[test]
 fn pages_of_a_server_alone_have_a_script() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = written(directory.path());

@@ -18,6 +18,9 @@ use crate::stat::{DirEntry, FileKind, LookupEntry};
 use crate::state::traffic::RequestType;
 use crate::workers::{RequestObject, RequestSubject};
 
+/// Name of the directory with all data files of a directory as one file.
+const JOINED: &[u8] = b"joined";
+
 /// The format of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ListingFormat {
@@ -113,9 +116,8 @@ impl ListingText {
     }
 
     /// Writes the text that precedes the entries of the directory at `path`. If `is_below` is true,
-    /// adds a link to the parent directory. If `has_views` is true, adds a link to the directory
-    /// `.h5fs`.
-    fn write_beginning(&mut self, path: &[u8], is_below: bool, has_views: bool) {
+    /// adds a link to the parent directory. `views` are linked, too.
+    fn write_beginning(&mut self, path: &[u8], is_below: bool, views: LinkedViews) {
         match &self.form {
             ListingFormat::Json => return self.text.push('['),
             ListingFormat::Properties(listed) => {
@@ -137,13 +139,19 @@ impl ListingText {
             self.text,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n\
              </head>\n<body>\n<h1>{title}</h1>\n<ul>\n"
         );
         if is_below {
             self.text.push_str("<li><a href=\"../\">../</a></li>\n");
         }
-        if has_views {
+        if views == LinkedViews::Joined {
+            self.text.push_str(
+                "<li><a href=\".h5fs/joined/?page\">all files as one</a> — .h5fs/joined/</li>\n",
+            );
+        }
+        if views != LinkedViews::None {
             self.text
                 .push_str("<li><a href=\".h5fs/\">.h5fs/</a></li>\n");
         }
@@ -220,7 +228,7 @@ pub(super) fn sources_listing<'n>(
     form: &ListingFormat,
 ) -> Vec<u8> {
     let mut text = ListingText::new(form.clone(), false);
-    text.write_beginning(b"", false, false);
+    text.write_beginning(b"", false, LinkedViews::None);
     for name in names.filter(|_| form.has_entries()) {
         let facts = EntryFacts::new(FileKind::Directory, None);
         text.write_row(&ListingRow { name, facts });
@@ -235,8 +243,18 @@ pub(super) struct StreamedListing {
     form: ListingFormat,
     /// The directory's path, for the title of the HTML page.
     path: Vec<u8>,
-    has_views: bool,
+    views: LinkedViews,
     step: ListingStep,
+}
+
+/// The views of a directory to which its listing links, although they are not entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LinkedViews {
+    None,
+    /// The directory `.h5fs`.
+    Views,
+    /// The directory `.h5fs`, and the page about all data files of the directory as one file.
+    Joined,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,19 +267,18 @@ enum ListingStep {
 }
 
 impl StreamedListing {
-    /// Creates the listing of an open directory with the title `path`. If `has_views` is true, the
-    /// listing links to the directory `.h5fs`.
+    /// Creates the listing of an open directory with the title `path`, with links to `views`.
     pub(super) fn new(
         open: OpenedEntry,
         form: ListingFormat,
         path: Vec<u8>,
-        has_views: bool,
+        views: LinkedViews,
     ) -> Self {
         StreamedListing {
             open,
             form,
             path,
-            has_views,
+            views,
             step: ListingStep::Begin,
         }
     }
@@ -368,7 +385,7 @@ impl StreamedContent for StreamedListing {
             ListingStep::Over => return Ok(None),
             ListingStep::Begin => {
                 let mut text = ListingText::new(self.form.clone(), false);
-                text.write_beginning(&self.path, !self.path.is_empty(), self.has_views);
+                text.write_beginning(&self.path, !self.path.is_empty(), self.views);
                 if self.form.has_entries() {
                     (text.text, ListingStep::Entries(0, false))
                 } else {
@@ -395,12 +412,20 @@ impl StreamedContent for StreamedListing {
     }
 }
 
-/// Returns whether the open directory contains a directory `.h5fs`, which listings omit.
-pub(super) fn has_views(open: &OpenedEntry, cancel: &CancelToken) -> bool {
+/// Returns the views of the open directory, which listings omit.
+pub(super) fn linked_views(open: &OpenedEntry, cancel: &CancelToken) -> LinkedViews {
     let tree = open.requests();
-    let found = tree.lookup_with_cancel(open.place.ino(), VIEWS, cancel);
-    let found = found.inspect(|entry| tree.forget(entry.ino, 1));
-    found.is_ok()
+    let Ok(views) = tree.lookup_with_cancel(open.place.ino(), VIEWS, cancel) else {
+        return LinkedViews::None;
+    };
+    let joined = tree.lookup_with_cancel(views.ino, JOINED, cancel);
+    let joined = joined.inspect(|entry| tree.forget(entry.ino, 1));
+    tree.forget(views.ino, 1);
+    if joined.is_ok() {
+        LinkedViews::Joined
+    } else {
+        LinkedViews::Views
+    }
 }
 
 #[cfg(test)]

@@ -387,9 +387,9 @@ impl Site {
             return Ok(redirect(&asked.with_token(PAGE), None));
         }
         let open = OpenedEntry::open_directory(place, cancel)?;
-        let has_views = listing::has_views(&open, cancel);
+        let views = listing::linked_views(&open, cancel);
         let answer = listing_response_builder(&form);
-        let listing = StreamedListing::new(open, form, asked.path(), has_views);
+        let listing = StreamedListing::new(open, form, asked.path(), views);
         Ok(build_response(
             answer,
             ResponseContent::Pieces(Box::new(listing)),
