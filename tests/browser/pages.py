@@ -83,7 +83,7 @@ def quiet(page, base):
     assert not strangers, strangers
     assert page.evaluate("document.scripts.length") == 0
     assert page.evaluate("document.styleSheets.length") == 1
-    assert page.evaluate("getComputedStyle(document.body).maxWidth") == "992px", "no style"
+    assert page.evaluate("getComputedStyle(document.body).maxWidth") == "1280px", "no style"
 
 
 def fits(page, width):

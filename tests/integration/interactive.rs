@@ -68,6 +68,13 @@ fn a_browser_explores_an_array() {
     browse("exploring.py", &Served::new(&[], &[&file]), &file);
 }
 
+#[test]
+fn a_picture_and_its_controls_fit_into_a_window() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = instrument(directory.path());
+    browse("stage.py", &Served::new(&[], &[&file]), &file);
+}
+
 /// Replaces, shortens and extends files while their pages are open.
 #[test]
 fn a_browser_notices_changes() {

@@ -61,6 +61,7 @@ pub struct RenderedPage {
 pub fn render(object: &PageObject<'_>) -> RenderedPage {
     let mut draft = PageDraft::default();
     let members = PageMembers::collect(object);
+    facts::write_facts(object, &mut draft);
     facts::write_files(object, members.has_more_pages(object), &mut draft);
     if let Some(error) = &object.node.error {
         draft.write_error(error);
@@ -73,7 +74,7 @@ pub fn render(object: &PageObject<'_>) -> RenderedPage {
         facts::write_properties(object, &mut draft);
     }
     RenderedPage {
-        text: page::complete_page(object, &draft.body),
+        text: page::complete_page(object, &draft),
         is_partial: draft.is_partial,
     }
 }

@@ -4,14 +4,15 @@
 use std::ops::ControlFlow;
 
 use h5fs_reader::error::{Error, Result};
-use h5fs_reader::model::NodeKind;
 use h5fs_reader::model::attribute::AttributeContent;
+use h5fs_reader::model::ndl::ndl_type;
+use h5fs_reader::model::{Array, NodeKind, Shape};
 
 use crate::documents::attributes::{builtin_attributes, xattr_text};
 use crate::documents::html::markup::Html;
 use crate::documents::html::object::PageObject;
 use crate::documents::html::page_draft::{PageDraft, format_size};
-use crate::documents::html::{recipes, references};
+use crate::documents::html::{axes, recipes, references, summary};
 use crate::limits;
 
 /// Writes the attributes of the object.
@@ -140,7 +141,8 @@ pub(super) fn write_files(object: &PageObject<'_>, are_many: bool, draft: &mut P
         NodeKind::Group => b"directory",
         _ => b"raw",
     };
-    draft.body.markup("<p class=\"files\">\n");
+    let head = &mut draft.head;
+    head.markup("<details class=\"download\"><summary>Download</summary>\n<p class=\"files\">\n");
     for file in &files {
         let label = match file.tree {
             b"" => own.to_vec(),
@@ -149,16 +151,62 @@ pub(super) fn write_files(object: &PageObject<'_>, are_many: bool, draft: &mut P
                 _ => tree.to_vec(),
             },
         };
-        draft.body.markup("<span>").link(&file.url, label);
+        head.markup("<span>").link(&file.url, label);
         if let Some(bytes) = file.bytes {
-            draft
-                .body
-                .markup(" <small>")
+            head.markup(" <small>")
                 .text(format_size(bytes))
                 .markup("</small>");
         }
-        draft.body.markup("</span>\n");
+        head.markup("</span>\n");
     }
-    draft.body.markup("</p>\n");
-    recipes::write(object, &files, draft);
+    head.markup("</p>\n");
+    recipes::write(object, &files, head);
+    head.markup("</details>\n");
+}
+
+/// Writes the long name, the unit, the datatype, the dimensions and the size of the object, next to
+/// its name.
+pub(super) fn write_facts(object: &PageObject<'_>, draft: &mut PageDraft) {
+    let mut parts = Vec::new();
+    match summary::kind_label(object, object.node) {
+        Ok(label) => parts.extend(label),
+        Err(error) => draft.is_partial |= error.is_transient(),
+    }
+    if let Some(array) = object.node.array() {
+        let kind = ndl_type(&array.datatype);
+        let dims = dimensions_text(object, array, draft);
+        parts.push([kind.as_bytes(), b" ", &dims].concat());
+        let stored = object.site.stored_bytes(object.node);
+        parts.extend(stored.map(|bytes| format_size(bytes).into_bytes()));
+    }
+    if !parts.is_empty() {
+        draft.head.markup("<p class=\"facts\">");
+        draft
+            .head
+            .text(parts.join(&b" \xc2\xb7 "[..]))
+            .markup("</p>\n");
+    }
+}
+
+/// Returns the lengths of an array's dimensions, with their names where they are known:
+/// `[time 36, lat 90]`.
+fn dimensions_text(object: &PageObject<'_>, array: &Array, draft: &mut PageDraft) -> Vec<u8> {
+    let dims = array.shape.dims();
+    if array.shape == Shape::Null {
+        return b"null".to_vec();
+    }
+    let axes = axes::dimension_axes(object, dims).unwrap_or_else(|error| {
+        draft.is_partial |= error.is_transient();
+        Vec::new()
+    });
+    let each = dims.iter().enumerate().map(|(number, length)| {
+        let name = axes.get(number).map_or(&b""[..], |axis| &axis.name);
+        let length = length.to_string();
+        match name {
+            b"" => length.into_bytes(),
+            name => [name, b" ", length.as_bytes()].concat(),
+        }
+    });
+    let each: Vec<_> = each.collect();
+    [b"[", &each.join(&b", "[..])[..], b"]"].concat()
 }

@@ -6,12 +6,13 @@ use sha2::{Digest, Sha256};
 
 use crate::documents::html::markup::Html;
 use crate::documents::html::object::PageObject;
+use crate::documents::html::page_draft::PageDraft;
 use crate::documents::html::script;
 
 const STYLE: &str = include_str!("style.css");
 
-/// Returns the complete HTML page whose body is `body`.
-pub(super) fn complete_page(object: &PageObject<'_>, body: &Html) -> Vec<u8> {
+/// Returns the complete HTML page with the content of `draft`.
+pub(super) fn complete_page(object: &PageObject<'_>, draft: &PageDraft) -> Vec<u8> {
     let mut html = Html::default();
     let source = object.site.source_name();
     let trail = object.site.breadcrumbs();
@@ -29,6 +30,9 @@ pub(super) fn complete_page(object: &PageObject<'_>, body: &Html) -> Vec<u8> {
     html.markup("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     html.markup("<meta name=\"color-scheme\" content=\"light dark\">\n");
     html.markup("<meta name=\"referrer\" content=\"no-referrer\">\n");
+    // The first display waits for the whole page, because the columns of a table would move when
+    // further rows arrive.
+    html.markup("<link rel=\"expect\" href=\"#end\" blocking=\"render\">\n");
     // An explicit icon prevents the browser from requesting one.
     html.markup("<link rel=\"icon\" href=\"data:,\">\n<title>");
     if let Some(name) = name {
@@ -52,10 +56,11 @@ pub(super) fn complete_page(object: &PageObject<'_>, body: &Html) -> Vec<u8> {
             None => html.text(text),
         };
     }
-    html.markup("</nav>\n<main>\n<h1>")
+    html.markup("</nav>\n<main>\n<div class=\"head\"><h1>")
         .text(name.unwrap_or(&source));
-    html.markup("</h1>\n").append_html(body);
-    html.markup("</main>\n</body>\n</html>\n");
+    html.markup("</h1>\n").append_html(&draft.head);
+    html.markup("</div>\n").append_html(&draft.body);
+    html.markup("<div id=\"end\"></div>\n</main>\n</body>\n</html>\n");
     html.finish()
 }
 

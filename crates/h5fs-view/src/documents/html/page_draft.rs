@@ -7,6 +7,8 @@ use crate::documents::html::markup::Html;
 /// The body of an HTML page that is being written.
 #[derive(Default)]
 pub(super) struct PageDraft {
+    /// The text after the name of the object, at the top of the page.
+    pub(super) head: Html,
     pub(super) body: Html,
     /// Whether a section of the page could not be read because of a temporary error.
     pub(super) is_partial: bool,

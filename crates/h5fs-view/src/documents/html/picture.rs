@@ -145,10 +145,10 @@ fn write_figure(
     Ok(())
 }
 
-/// Returns the width of a picture, scaled so that its height is 20. The result is between 1 and 20.
+/// Returns the width of a picture, scaled so that its height is 20. The result is between 1 and 60.
 fn relative_width(image: &Image) -> u64 {
     let breadth = u128::from(image.width) * 20 / u128::from(image.height.max(1));
-    u64::try_from(breadth.clamp(1, 20)).unwrap_or(20)
+    u64::try_from(breadth.clamp(1, 60)).unwrap_or(20)
 }
 
 /// Writes the width and the height of a drawn picture, as attributes of the `img` element that is

@@ -2,31 +2,25 @@
 
 use h5fs_reader::error::line::is_bidi_control;
 
+use crate::documents::html::markup::Html;
 use crate::documents::html::object::PageObject;
-use crate::documents::html::page_draft::PageDraft;
 use crate::documents::html::page_site::SiblingFile;
 
 /// Writes commands that read the object. `files` are the files of the mount that show the object.
-pub(super) fn write(object: &PageObject<'_>, files: &[SiblingFile], draft: &mut PageDraft) {
+pub(super) fn write(object: &PageObject<'_>, files: &[SiblingFile], html: &mut Html) {
     let lines = command_lines(object, files);
     if lines.is_empty() {
         return;
     }
-    draft
-        .body
-        .markup("<details class=\"copy\"><summary>Lines to copy</summary>\n");
-    draft.body.markup(
+    html.markup("<details class=\"copy\"><summary>Lines to copy</summary>\n");
+    html.markup(
         "<p class=\"note\">for a shell in the directory of the file, and for Python and DuckDB at \
          the mount point</p>\n",
     );
     for line in lines {
-        draft
-            .body
-            .markup("<pre>")
-            .long_text(line)
-            .markup("</pre>\n");
+        html.markup("<pre>").long_text(line).markup("</pre>\n");
     }
-    draft.body.markup("</details>\n");
+    html.markup("</details>\n");
 }
 
 fn command_lines(object: &PageObject<'_>, files: &[SiblingFile]) -> Vec<String> {
