@@ -143,3 +143,60 @@ fn each_file_of_a_directory_has_a_store() {
     let store = mount.at("").join(name).join(STORE);
     call("zarr_arrays.py", "check", &[&file, &store]);
 }
+
+/// Returns the references of a mounted file, copied to a file.
+fn references(mount: &Mount, name: &str, directory: &Path) -> PathBuf {
+    let copy = directory.join(format!("{name}.references.json"));
+    let from = mount.at(name).join(".h5fs/kerchunk.json");
+    std::fs::copy(from, &copy).expect("references");
+    copy
+}
+
+/// The script reads the chunks from the bytes of the file, and not from the mount.
+#[test]
+fn references_locate_the_chunks_of_the_file() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    for (name, count) in [("zarr_arrays.py", "75"), ("zarr_stores.py", "5")] {
+        let file = directory.path().join(format!("{name}.h5"));
+        let command = if count == "5" {
+            "stored-write"
+        } else {
+            "write"
+        };
+        call(name, command, &[&file]);
+        let mount = Mount::new(&file);
+        let found = references(&mount, "", directory.path());
+        run(script("kerchunk.py").arg(&file).arg(found).arg(count), LONG).success();
+    }
+}
+
+#[test]
+fn references_of_fixtures() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mount = Mount::new(fixtures());
+    let names = [
+        "cache-image.h5",
+        "chunk-indices.earliest.h5",
+        "filter-masks.latest.h5",
+        "filters.latest.h5",
+        "partial-edges.latest.h5",
+        "resized.latest.h5",
+        "sparse.latest.h5",
+        "tiny.latest.h5",
+        "user-block-1024.latest.h5",
+    ];
+    for name in names {
+        let found = references(&mount, name, directory.path());
+        let mut check = script("kerchunk.py");
+        run(check.arg(fixtures().join(name)).arg(found), LONG).success();
+    }
+}
+
+/// A joined file has no bytes to which references could refer.
+#[test]
+fn a_joined_file_has_no_references() {
+    let (directory, _) = arrays();
+    let mount = Mount::new(directory.path());
+    assert!(mount.at("arrays.h5/.h5fs/kerchunk.json").exists());
+    assert!(!mount.at(".h5fs/joined/.h5fs/kerchunk.json").exists());
+}

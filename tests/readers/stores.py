@@ -1,18 +1,21 @@
 """Zarr stores of mounted files, read with Zarr libraries, and compared with what h5py reads."""
 
 import importlib.util
+import json
 import os
 import pathlib
 import sys
 import tempfile
 import warnings
 
+import fsspec
 import h5py
 import netCDF4
 import numpy as np
 import xarray
 import zarr
 from documents import failure
+from fsspec.implementations import asyn_wrapper
 from kit import fixture
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fixtures"))
@@ -147,8 +150,32 @@ def same_tree(store):
     assert by_each == by_one
 
 
+class References:
+    """Reads arrays through the references of kerchunk.json, from the bytes of the file itself."""
+
+    def __init__(self, path, views):
+        with open(os.path.join(views, "kerchunk.json")) as text:
+            self.document = json.load(text)
+        # A reference has the name of the file, which is relative to its directory.
+        directory = fsspec.filesystem("dir", path=os.path.dirname(path), fs=fsspec.filesystem("file"))
+        directory = asyn_wrapper.AsyncFileSystemWrapper(directory, asynchronous=True)
+        how = {"fo": self.document, "fs": directory, "asynchronous": True}
+        references = fsspec.filesystem("reference", skip_instance_cache=True, **how)
+        self.store = zarr.storage.FsspecStore(references, read_only=True)
+
+    def __contains__(self, name):
+        return f"{name}/zarr.json" in self.document["refs"]
+
+    def read(self, _, name):
+        return zarr.open_array(self.store, path=name, mode="r")[...]
+
+
 def rows(path, views):
     """Yields rows of (view, tool, difference or None)."""
+    references = References(path, views)
+    for name, values in arrays(path, os.path.join(views, "file.zarr")):
+        if name in references:
+            yield "kerchunk.json", "fsspec", failure(agrees, references.read, "", name, values)
     for tree in ("file.zarr", "stored.zarr"):
         store = os.path.join(views, tree)
         if tree == "file.zarr":

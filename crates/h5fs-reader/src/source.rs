@@ -54,6 +54,12 @@ pub trait Source: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Returns whether an offset in the source is not an offset in the opened file, because the
+    /// source consists of several files, of rearranged bytes, or of another file.
+    fn is_composite(&self) -> bool {
+        false
+    }
+
     /// Returns the approximate memory in bytes of the source's own data structures, such as a file
     /// name. The memory is counted for each array with elements in the source. Returns 0 if many
     /// arrays share the source.

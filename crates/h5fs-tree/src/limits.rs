@@ -112,6 +112,12 @@ pub const ZARR_CONSOLIDATED_LINKS: usize = 4096;
 /// Maximum nesting of groups in the consolidated metadata of a Zarr store.
 pub const ZARR_CONSOLIDATED_DEPTH: usize = 64;
 
+/// Maximum links and record fields that are read for `kerchunk.json`.
+pub const KERCHUNK_OBJECTS: usize = 65_536;
+
+/// Maximum nesting of groups in `kerchunk.json`.
+pub const KERCHUNK_DEPTH: usize = 64;
+
 /// Maximum other files that a mount knows through external links.
 pub const MOUNTED_FILES: usize = 32_768;
 

@@ -8,6 +8,7 @@
 pub(super) mod attribute_file;
 pub(super) mod frame;
 pub(super) mod guide;
+pub(super) mod kerchunk;
 pub(super) mod readme;
 pub(super) mod reference_link;
 pub(super) mod selection;
@@ -43,6 +44,7 @@ use crate::state::inode::{self, Inode, NodeType, TreeNumber};
 use crate::state::listing::{
     DOT_ENTRIES, ListedAttributes, ListingCallback, ListingEntry, ListingState,
 };
+use crate::views::kerchunk::KerchunkFile;
 use crate::views::readme::Readme;
 use crate::views::trees::{ROOT_FILES, TREES};
 use crate::views::view_nodes::{ViewDirectory, ViewFile, is_size_counted};
@@ -104,6 +106,12 @@ static ENTRIES_AFTER_TREES: &[NonTreeEntry] = &[
             let extras = file.container.asdf_extras();
             mount.options.views && extras.is_some_and(|extras| extras.tree_text().is_some())
         },
+    },
+    NonTreeEntry {
+        name: kerchunk::NAME,
+        number: inode::KERCHUNK,
+        node: &KerchunkFile,
+        is_present: |mount, file| mount.options.views && file.container.members_csv().is_none(),
     },
     NonTreeEntry {
         name: b"blocks",
@@ -175,6 +183,7 @@ impl IndexedEntry for ViewsRow {
         let form = self.form_number;
         let stat = || match file.tree == inode::SOURCE {
             _ if form.is_some_and(|form| is_size_counted(mount, file, root, form)) => None,
+            _ if self.name == kerchunk::NAME => None,
             true => row_entry(views, self).ok().map(ListedAttributes::Uncounted),
             false => lookup_views_entry(views, self.name)
                 .ok()

@@ -135,6 +135,16 @@ pub const ZARR_RECORD: u32 = 1 << 20;
 /// Maximum names in `_h5fs_absent` of one document of a Zarr store.
 pub const ZARR_ABSENT: usize = 4096;
 
+/// Maximum bytes of an array whose elements are in `kerchunk.json`, because no reference can locate
+/// them.
+pub const KERCHUNK_INLINE: u64 = 64 << 10;
+
+/// Maximum bytes of the documents and of the elements in `kerchunk.json`. Locations do not count.
+pub const KERCHUNK_BYTES: usize = 8 << 20;
+
+/// Maximum stored chunks that `kerchunk.json` locates.
+pub const KERCHUNK_CHUNKS: u64 = 1 << 20;
+
 /// Maximum bytes of a document with consolidated metadata in a Zarr store. Two such documents fit
 /// into the texts that an open file keeps (`KEPT_TEXTS`).
 pub const ZARR_CONSOLIDATED_BYTES: usize = 4 << 20;

@@ -14,4 +14,5 @@ pub mod datatype;
 pub mod document;
 pub mod grid;
 pub mod json;
+pub mod references;
 pub mod store_entry;

@@ -74,6 +74,10 @@ impl Source for Concatenation {
         self.members.last().map_or(0, |member| member.extent.end())
     }
 
+    fn is_composite(&self) -> bool {
+        true
+    }
+
     fn contiguous_bytes(&self, at: u64) -> u64 {
         let after = self
             .members

@@ -45,6 +45,9 @@ pub(crate) const MEMBERS: u64 = FIRST_OUTSIDE_SOURCE | 7;
 /// Inode number of `.h5fs/README.txt`, the description of `.h5fs`.
 pub(crate) const README: u64 = FIRST_OUTSIDE_SOURCE | 8;
 
+/// Inode number of `.h5fs/kerchunk.json`, the references to the chunks of a Zarr store.
+pub(crate) const KERCHUNK: u64 = FIRST_OUTSIDE_SOURCE | 9;
+
 /// The bit that is set in the inode numbers of links other than hard links.
 pub(crate) const LINK_BIT: u64 = 1 << 63;
 const FIRST_OUTSIDE_SOURCE: u64 = NodeId::END;
@@ -57,6 +60,8 @@ pub(crate) type TreeNumber = u16;
 pub(crate) const SOURCE: TreeNumber = 0;
 /// Tree number of the symbolic links in `.h5fs/external` for other spellings of files' names.
 pub(crate) const SPELLINGS: TreeNumber = 1;
+/// Number of the text `.h5fs/kerchunk.json` among the texts whose bytes are counted.
+pub(crate) const REFERENCES: TreeNumber = 253;
 /// Tree number of ASDF blocks. The numbers between `SPELLINGS` and `BLOCK_FILES` belong to the
 /// trees of views. Each tree has one number for its directories, and one for the files of each
 /// form.

@@ -100,6 +100,11 @@ pub static GUIDE: &[GuideRow] = &[
         "zarr.md",
     ),
     row(
+        &["kerchunk.json"],
+        "the chunks of `stored.zarr` as references into the source, for fsspec, xarray and dask",
+        "zarr.md",
+    ),
+    row(
         &["file.h5", "hdf5/PATH.h5"],
         "the file, a group or a dataset as an HDF5 file without filters, virtual datasets and \
          external files, for every HDF5 tool",

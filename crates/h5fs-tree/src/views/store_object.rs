@@ -201,18 +201,45 @@ pub(crate) fn group_document(
     tell: &OmissionCallback<'_>,
     members: Option<JsonObject>,
 ) -> Result<Vec<u8>> {
+    let attributes = group_attributes(file, node, tell, &|_| false)?;
+    Ok(document::group_document(&attributes.finish(), members))
+}
+
+/// Returns the metadata document of a group, for a store that also lacks the objects to which the
+/// links lead whose names `is_absent` accepts.
+///
+/// # Errors
+/// Fails if a part cannot be read now.
+pub(crate) fn group_document_without(
+    file: &FileState,
+    node: &Node,
+    is_absent: &dyn Fn(&[u8]) -> bool,
+) -> Result<Vec<u8>> {
+    let attributes = group_attributes(file, node, &|_, _| {}, is_absent)?;
+    Ok(document::group_document(&attributes.finish(), None))
+}
+
+/// Returns the attributes of a group in its document. `tell` receives the links whose objects
+/// cannot be read. The store also lacks the objects of the links whose names `is_absent` accepts.
+fn group_attributes(
+    file: &FileState,
+    node: &Node,
+    tell: &OmissionCallback<'_>,
+    is_absent: &dyn Fn(&[u8]) -> bool,
+) -> Result<ZarrAttributes> {
     let container = &*file.container;
     let paths = |node| file.path_index().checked_path(node);
     let mut attributes = ZarrAttributes::read(container, &paths, node.id, None)?;
     let at_root = node.id == container.root();
     let Some(mut links) = ignore_permanent(container.links(node.id))? else {
-        return Ok(document::group_document(&attributes.finish(), members));
+        return Ok(attributes);
     };
     for _ in 0..limits::ZARR_LINKS {
         let Some(link) = ignore_permanent(links.next())?.flatten() else {
             break;
         };
         let is_known = match &link.target {
+            _ if is_absent(&link.name) => Ok(false),
             LinkTarget::Hard(object) | LinkTarget::Alias(object) => container
                 .node(*object)
                 .and_then(|object| add_scalar_attributes(file, &link, &object, &mut attributes)),
@@ -227,7 +254,7 @@ pub(crate) fn group_document(
         }
         attributes.record_omission(name::escape(&link.name, at_root));
     }
-    Ok(document::group_document(&attributes.finish(), members))
+    Ok(attributes)
 }
 
 /// Adds the object `object` to `attributes`, if it is an ASDF scalar or a group of scalars. Returns

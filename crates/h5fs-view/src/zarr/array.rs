@@ -184,11 +184,13 @@ impl ZarrArray {
             return None;
         }
         let mut chunk_shape = match (stored, grid) {
-            (Some(stored), ChunkGridKind::Stored) => stored.clone(),
+            (_, ChunkGridKind::Whole) => own.iter().map(|&dim| dim.max(1)).collect(),
+            (Some(stored), ChunkGridKind::Stored | ChunkGridKind::Referenced) => stored.clone(),
             (Some(stored), ChunkGridKind::Decoded) => {
                 let are_texts = data_type.size().is_none();
                 grid::decoded_chunk_shape(&array.shape, stored, bytes, are_texts)
             }
+            (None, ChunkGridKind::Referenced) => grid::divided_chunk_shape(own, bytes),
             (None, _) => grid::contiguous_chunk_shape(&array.shape, bytes),
         };
         chunk_shape.extend_from_slice(inner);

@@ -39,11 +39,18 @@ pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
     if chunked.pipeline.0.is_empty() || array.has_file_for_every_chunk() {
         return None;
     }
+    referenced_codecs(array)
+}
+
+/// Returns the codecs, in JSON, of bytes of the file that references locate. Returns `None` if Zarr
+/// readers do not have a codec for a filter, or if the elements need a conversion.
+pub(super) fn referenced_codecs(array: &ZarrArray) -> Option<Vec<String>> {
     let sticks_out = || {
         let mut sizes = array.dims.iter().zip(&array.chunk_shape);
         sizes.any(|(dim, chunk)| dim % chunk > 0)
     };
-    if chunked.has_unfiltered_edge_chunks && sticks_out() {
+    let chunked = array.stored_grid();
+    if chunked.is_some_and(|chunked| chunked.has_unfiltered_edge_chunks) && sticks_out() {
         return None;
     }
     let first = if array.is_big_endian()? {
@@ -52,7 +59,10 @@ pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
         decoded_chunk_codec(&array.data_type)
     };
     let size = array.array.datatype.size;
-    let filters = pipeline_codecs(&chunked.pipeline, size)?;
+    let filters = match chunked {
+        Some(chunked) => pipeline_codecs(&chunked.pipeline, size)?,
+        None => Vec::new(),
+    };
     Some(std::iter::once(first).chain(filters).collect())
 }
 

@@ -40,7 +40,10 @@ pub fn array_document(
     write_fill_value(&array.data_type, &element, document.add_key("fill_value"))?;
     let codecs = match array.grid {
         ChunkGridKind::Stored => codecs::stored_codecs(array).unwrap_or_default(),
-        ChunkGridKind::Decoded => vec![codecs::decoded_chunk_codec(&array.data_type)],
+        ChunkGridKind::Referenced => codecs::referenced_codecs(array).unwrap_or_default(),
+        ChunkGridKind::Decoded | ChunkGridKind::Whole => {
+            vec![codecs::decoded_chunk_codec(&array.data_type)]
+        }
     };
     document.add_json("codecs", format_args!("[{}]", codecs.join(", ")));
     document.add_key("attributes").extend_from_slice(attributes);

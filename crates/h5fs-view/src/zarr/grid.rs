@@ -10,6 +10,11 @@ pub enum ChunkGridKind {
     Stored,
     /// Decoded chunks, of a size that suits readers.
     Decoded,
+    /// Chunks that references can locate in the file: the stored chunks, or equal parts of an array
+    /// that is contiguous in the file.
+    Referenced,
+    /// One decoded chunk, which contains the whole array.
+    Whole,
 }
 
 /// Maximum size in bytes of a chunk of an array that is not chunked in the file.
@@ -86,6 +91,33 @@ pub(super) fn contiguous_chunk_shape(shape: &Shape, bytes: u64) -> Vec<u64> {
     limit_dims(&dims, CONTIGUOUS_CHUNK_BYTES / bytes.max(1))
 }
 
+/// Returns the shape of the chunks that divide an array of shape `dims`, which is contiguous in the
+/// file, into parts of equal length. No chunk extends beyond the array, because its bytes after the
+/// end of the array would not exist. Each element has `bytes` bytes.
+pub(super) fn divided_chunk_shape(dims: &[u64], bytes: u64) -> Vec<u64> {
+    /// Maximum number of times that the parts of a dimension are smaller than necessary, because no
+    /// other number divides its length.
+    const MAX_SURPLUS: u64 = 16;
+    /// Maximum number of divisors that are tried for a dimension.
+    const MAX_TRIED: usize = 4096;
+    let mut room = (CONTIGUOUS_CHUNK_BYTES / bytes.max(1)).max(1);
+    let mut shape = vec![1; dims.len()];
+    for (&dim, chunk) in dims.iter().zip(&mut shape).rev() {
+        let length = dim.max(1);
+        let least = length.div_ceil(room);
+        let counts = least..=least.times(MAX_SURPLUS).min(length);
+        *chunk = counts
+            .take(MAX_TRIED)
+            .find(|count| length.is_multiple_of(*count))
+            .map_or(length, |count| length / count);
+        if *chunk < length {
+            break;
+        }
+        room = (room / length).max(1);
+    }
+    shape
+}
+
 /// Shortens the first dimensions of `dims` until the product of all is at most `room`. The product
 /// is at least one.
 fn limit_dims(dims: &[u64], room: u64) -> Vec<u64> {
@@ -160,6 +192,20 @@ mod tests {
         assert_eq!(of(&[4096, 4096], 4), [4096, 4096]);
         assert_eq!(of(&[8192, 4096], 4), [4096, 4096]);
         assert_eq!(of(&[2, 1 << 25], 4), [1, 1 << 24]);
+    }
+
+    #[test]
+    fn parts_of_equal_length() {
+        assert_eq!(divided_chunk_shape(&[], 8), [0; 0]);
+        assert_eq!(divided_chunk_shape(&[3, 5], 8), [3, 5]);
+        // 512 rows of 1024 doubles are 4 MiB, so 5000 rows need 10 parts, and 6000 rows 12 parts.
+        assert_eq!(divided_chunk_shape(&[5000, 1024], 8), [500, 1024]);
+        assert_eq!(divided_chunk_shape(&[6000, 1024], 8), [500, 1024]);
+        assert_eq!(divided_chunk_shape(&[2, 1 << 30], 4), [1, 1 << 20]);
+        // A prime number of rows is not divided.
+        assert_eq!(divided_chunk_shape(&[10_007, 1024], 8), [10_007, 1024]);
+        assert_eq!(divided_chunk_shape(&[1 << 62], 1), [1 << 22]);
+        assert_eq!(divided_chunk_shape(&[0, 4], 4), [1, 4]);
     }
 
     #[test]

@@ -35,10 +35,16 @@ pub(super) fn write_number(value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends bytes as a JSON string in base64 (RFC 4648, section 4).
+/// Appends bytes as a JSON string in base64.
 pub(super) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     out.push(b'"');
+    append_base64(bytes, out);
+    out.push(b'"');
+}
+
+/// Appends bytes in base64 (RFC 4648, section 4).
+pub(super) fn append_base64(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for group in bytes.chunks(3) {
         let mut padded = [0; 4];
         padded[1..=group.len()].copy_from_slice(group);
@@ -52,7 +58,6 @@ pub(super) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
             });
         }
     }
-    out.push(b'"');
 }
 
 #[cfg(test)]

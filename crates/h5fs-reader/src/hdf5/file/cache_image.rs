@@ -114,6 +114,10 @@ impl Source for CountedImage {
         self.overlay.length()
     }
 
+    fn is_composite(&self) -> bool {
+        true
+    }
+
     fn contiguous_bytes(&self, at: u64) -> u64 {
         self.overlay.contiguous_bytes(at)
     }

@@ -23,6 +23,10 @@ impl RawFile {
 }
 
 impl Source for RawFile {
+    fn is_composite(&self) -> bool {
+        true
+    }
+
     /// Returns the largest 64-bit length, because bytes past the end of the file read as zeros.
     fn length(&self) -> u64 {
         u64::MAX

@@ -478,7 +478,7 @@ impl<'a> ViewSubject<'a> {
     /// # Errors
     /// Fails if a part of the text cannot be written, or if the text is too long for its bytes to
     /// be counted.
-    pub(super) fn open_sequential_text(
+    pub(crate) fn open_sequential_text(
         &self,
         text: impl ResumableText + 'static,
         advice: &'static str,
