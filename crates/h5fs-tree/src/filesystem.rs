@@ -31,7 +31,9 @@ use crate::node_table;
 use crate::nodes::node::{Defect, FsNode, TargetInode};
 use crate::nodes::xattr;
 use crate::options::Options;
-use crate::requests::{AttributesCallback, Ino, ListingDetail, Requests, SeekKind, Version};
+use crate::requests::{
+    AttributesCallback, Ino, ListingDetail, ObjectAnswer, ObjectQuery, Requests, SeekKind, Version,
+};
 use crate::stat::{DirEntry, FileKind, LookupEntry, SourceAttributes};
 use crate::state::errors::RecentErrors;
 use crate::state::handle::{Caching, Handle, OpenedHandle};
@@ -605,6 +607,17 @@ impl Requests for Filesystem {
 
     fn open_file_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {
         self.open_file_under_handle(self.mount.handles.new_handle(), ino, cancel)
+    }
+
+    fn answer_query(
+        &self,
+        ino: Ino,
+        query: &ObjectQuery,
+        cancel: &CancelToken,
+    ) -> Result<ObjectAnswer> {
+        self.with_node(ino, cancel, |_, target| {
+            views::h5grove::answer(target, query)
+        })
     }
 
     fn opendir_with_cancel(&self, ino: Ino, cancel: &CancelToken) -> Result<OpenedHandle> {

@@ -15,6 +15,7 @@
 //! | `trees` | one source or several, and paths in them |
 //! | `content`, `listing`, `search` | the bytes of files, directories as texts, search results |
 //! | `dav` | WebDAV: the properties of files as XML |
+//! | `h5grove` | the routes of h5grove: the parameters of requests, the content of answers |
 //! | `fault` | refusals |
 
 mod access;
@@ -23,6 +24,7 @@ mod content;
 mod dav;
 mod fault;
 mod gzip;
+mod h5grove;
 mod listing;
 mod media;
 mod multipart;

@@ -82,7 +82,8 @@ pub use mount_process::MountProcess;
 pub use nodes::node::Defect;
 pub use options::Options;
 pub use requests::{
-    AttributesCallback, EntryCallback, Ino, ListingDetail, Requests, SeekKind, Version,
+    AttributesCallback, DataFormat, EntryCallback, FollowedLinks, Ino, ListingDetail, ObjectAnswer,
+    ObjectQuery, ObjectQuestion, Requests, SeekKind, Version,
 };
 pub use served_tree::ServedTree;
 pub use stat::{DirEntry, FileKind, LookupEntry, SourceAttributes, Stat};

@@ -202,6 +202,12 @@ pub const DAV_BODY: usize = 64 << 10;
 /// Maximum properties that a request names (WebDAV).
 pub const DAV_PROPERTIES: usize = 100;
 
+/// Maximum links and attributes that are read for one answer of h5grove's routes.
+pub const H5GROVE_OBJECTS: usize = 65_536;
+
+/// Maximum bytes of one description of objects, or of their attributes, in h5grove's routes.
+pub const H5GROVE_BYTES: usize = 16 << 20;
+
 /// Maximum names, attributes and errors that one search finds.
 pub const HTTP_FOUND: u64 = 1000;
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use h5fs_reader::array::{Bytes, CancelToken};
-use h5fs_reader::error::Result;
+use h5fs_reader::error::{Error, Result};
 use h5fs_reader::source::identity::Identity;
+use h5fs_view::view::View;
 
 use crate::options::Options;
 use crate::stat::{DirEntry, LookupEntry};
@@ -36,6 +37,77 @@ pub struct Version {
     /// The tag of the source's state, as pages have it. The tag is also known while the content must
     /// not be cached. `None` if the source is not watched for changes.
     pub state_tag: Option<String>,
+}
+
+/// A question about an object of a data file, in the terms of the protocol h5grove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectQuery {
+    /// The path of the object from the root of the data file, with names as in the file.
+    pub path: Vec<u8>,
+    /// The links that are followed at the end of the path.
+    pub links: FollowedLinks,
+    /// The question.
+    pub question: ObjectQuestion,
+}
+
+/// The links to other paths and other files that a query follows at the end of its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FollowedLinks {
+    /// No link.
+    None,
+    /// Links whose target exists.
+    Valid,
+    /// All links. A link without a target is an error.
+    All,
+}
+
+/// What a query asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ObjectQuestion {
+    /// The values of the attributes with these names, or of all attributes.
+    Attributes(Option<Vec<Vec<u8>>>),
+    /// The description of the object, and of its members if it is a group.
+    Metadata,
+    /// The paths of the objects below a group.
+    Paths,
+    /// The elements of a dataset.
+    Data {
+        /// The selector of a part, with its brackets; empty for all elements.
+        selector: Vec<u8>,
+        /// The format of the elements.
+        format: DataFormat,
+        /// Whether the elements are in one dimension.
+        is_flat: bool,
+        /// Whether numbers are converted to types that JavaScript has.
+        is_safe: bool,
+    },
+    /// The statistics of a dataset, or of the part that the selector names.
+    Statistics(Vec<u8>),
+}
+
+/// A format of the elements of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataFormat {
+    /// JSON.
+    Json,
+    /// The bytes of the elements.
+    Binary,
+    /// NumPy's format.
+    Npy,
+    /// Comma-separated values.
+    Csv,
+    /// A picture with unchanged values.
+    Tiff,
+}
+
+/// The answer to an [`ObjectQuery`].
+pub enum ObjectAnswer {
+    /// The content of the answer.
+    Content(Box<dyn View>),
+    /// The object does not exist, for this reason.
+    Missing(String),
+    /// The query does not fit the object, for this reason.
+    Refused(String),
 }
 
 /// A callback for an entry of a listing. The callback returns `true`, without taking the entry, if
@@ -219,6 +291,20 @@ pub trait Requests: Send + Sync {
         whence: SeekKind,
         cancel: &CancelToken,
     ) -> Result<u64>;
+
+    /// Answers a query about the data file whose root directory is `ino`.
+    ///
+    /// # Errors
+    /// `NotFound` if `ino` is not the root directory of a data file. Fails if an object cannot be
+    /// read.
+    fn answer_query(
+        &self,
+        _ino: Ino,
+        _query: &ObjectQuery,
+        _cancel: &CancelToken,
+    ) -> Result<ObjectAnswer> {
+        Err(Error::NotFound)
+    }
 
     /// Closes an open file or directory.
     fn release(&self, handle: Handle);

@@ -8,6 +8,7 @@
 pub(super) mod attribute_file;
 pub(super) mod frame;
 pub(super) mod guide;
+pub(super) mod h5grove;
 pub(super) mod kerchunk;
 pub(super) mod readme;
 pub(super) mod reference_link;

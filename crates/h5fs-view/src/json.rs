@@ -50,16 +50,18 @@ pub struct ArrayJson {
 /// The nested lists of a JSON text. Their leaves are the elements or, if a dimension is zero, empty
 /// lists.
 #[derive(Debug, PartialEq, Eq)]
-struct NestedLists {
+pub(crate) struct NestedLists {
     /// Number of leaves in an innermost list, in a list of innermost lists, and so on up to the
     /// whole text.
     leaf_counts: Vec<u64>,
-    count: u64,
-    of_elements: bool,
+    /// Number of leaves.
+    pub(crate) count: u64,
+    /// Whether the leaves are elements, and not empty lists.
+    pub(crate) of_elements: bool,
 }
 
 impl NestedLists {
-    fn new(dims: &[u64]) -> Result<Self> {
+    pub(crate) fn new(dims: &[u64]) -> Result<Self> {
         let zero = dims.iter().position(|&dim| dim == 0);
         let dims = dims.get(..zero.unwrap_or(dims.len())).unwrap_or_default();
         let inner = (0..dims.len()).rev().filter_map(|axis| dims.get(axis..));
@@ -71,7 +73,7 @@ impl NestedLists {
     }
 
     /// Returns how many lists begin or end at the position after the first `count` leaves.
-    fn bracket_count(&self, count: u64) -> usize {
+    pub(crate) fn bracket_count(&self, count: u64) -> usize {
         // Each number is a multiple of the previous one.
         let ends = self.leaf_counts.iter();
         ends.take_while(|&&run| count.is_multiple_of(run)).count()

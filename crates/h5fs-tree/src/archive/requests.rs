@@ -22,7 +22,9 @@ use crate::filesystem::Filesystem;
 use crate::name;
 use crate::nodes::xattr;
 use crate::options::Options;
-use crate::requests::{AttributesCallback, Ino, ListingDetail, Requests, SeekKind, Version};
+use crate::requests::{
+    AttributesCallback, Ino, ListingDetail, ObjectAnswer, ObjectQuery, Requests, SeekKind, Version,
+};
 use crate::stat::LookupEntry;
 use crate::state::handle::{Caching, Handle, OpenedHandle};
 use crate::state::inode::ROOT;
@@ -244,6 +246,27 @@ impl Requests for Archive {
             InodeTarget::InMember(member, local) => {
                 self.open_in_member((&member, local, false), cancel)
             }
+        }
+    }
+
+    fn answer_query(
+        &self,
+        ino: Ino,
+        query: &ObjectQuery,
+        cancel: &CancelToken,
+    ) -> Result<ObjectAnswer> {
+        match self.inode_target(ino)? {
+            InodeTarget::Entry(place, path) if place.kind.has_objects() => {
+                self.with_data_file((ino, place, &path), cancel, |root| {
+                    root.answer_query(ROOT, query, cancel)
+                })?
+            }
+            InodeTarget::InMember(member, local) => {
+                self.members.with_member(&member, cancel, |file| {
+                    file.answer_query(local, query, cancel)
+                })
+            }
+            _ => Err(Error::NotFound),
         }
     }
 

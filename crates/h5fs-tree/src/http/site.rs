@@ -10,9 +10,9 @@ use h5fs_view::documents::html::script;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS,
     ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
-    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, ETAG, HeaderValue, LOCATION, RANGE, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE,
-    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, LOCATION, RANGE, REFERRER_POLICY,
+    RETRY_AFTER, SET_COOKIE, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
 use http::response::Builder;
@@ -25,6 +25,7 @@ use crate::http::content::{ContentPart, FileParts, ResponseContent};
 use crate::http::dav::{self, DavEntry, PropertyRequest, RequestedProperties};
 use crate::http::fault::RequestFault;
 use crate::http::gzip::{self, TextCompressor, TextReservation};
+use crate::http::h5grove;
 use crate::http::listing::{
     self, ListedDirectory, ListedProperties, ListingFormat, StreamedListing,
 };
@@ -318,6 +319,14 @@ impl Site {
         if asked.target.wants_script {
             return Ok(self.script_response(asked));
         }
+        if asked
+            .target
+            .names
+            .first()
+            .is_some_and(|name| name == h5grove::PREFIX)
+        {
+            return self.grove_response(asked, cancel);
+        }
         let within = match self.trees.find_tree(&asked.target.names) {
             PathDestination::Tree(tree, names) => (tree, names),
             PathDestination::Nowhere => return Err(Error::NotFound),
@@ -345,6 +354,29 @@ impl Site {
                 None => self.respond_with_file(asked, place, cancel),
             },
         }
+    }
+
+    /// Returns the response to a request for one of h5grove's routes.
+    fn grove_response(
+        &self,
+        asked: &AdmittedRequest,
+        cancel: &CancelToken,
+    ) -> Result<Response<ResponseContent>> {
+        if asked.properties.is_some() {
+            return Err(Error::NotFound);
+        }
+        let route = asked.target.names.get(1..).unwrap_or_default();
+        let found = h5grove::answer(&self.trees, route, &asked.target.query, cancel)?;
+        let mut answer = Response::builder()
+            .status(found.status)
+            .header(CONTENT_TYPE, found.media_type)
+            .header(CACHE_CONTROL, "no-store")
+            .header(CONTENT_LENGTH, found.length);
+        if let Some(name) = found.saved_name {
+            let saved = format!("attachment; filename=\"{name}\"");
+            answer = answer.header(CONTENT_DISPOSITION, saved);
+        }
+        Ok(build_response(answer, found.content))
     }
 
     /// Returns the response with the script that pages use.

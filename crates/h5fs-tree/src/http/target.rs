@@ -25,6 +25,8 @@ pub(super) struct RequestTarget {
     pub(super) wants_script: bool,
     /// Text to search for in a data file. The path is then the data file's directory `.h5fs/html`.
     pub(super) search_text: Option<Vec<u8>>,
+    /// The query of the URL, encoded.
+    pub(super) query: String,
 }
 
 impl RequestTarget {
@@ -39,6 +41,7 @@ impl RequestTarget {
             path.ok_or_else(|| RequestFault::bad_request("the request target is not a path"))?;
         let mut target = RequestTarget {
             is_directory: path.is_empty() || path.ends_with('/'),
+            query: uri.query().unwrap_or_default().to_owned(),
             ..RequestTarget::default()
         };
         if !path.is_empty() {
@@ -100,6 +103,11 @@ fn parse_search_text(text: &str) -> Result<Vec<u8>, RequestFault> {
 /// name is never parsed as a scheme, a query or a fragment.
 pub(super) fn encode_name(name: &[u8]) -> String {
     percent_encode(name, UNRESERVED)
+}
+
+/// Returns whether a decoded name is one that a file can have, and does not lead elsewhere.
+pub(super) fn is_name(name: &[u8]) -> bool {
+    !matches!(name, b"" | b"." | b"..") && !name.iter().any(|byte| matches!(byte, b'/' | 0))
 }
 
 /// Parses one percent-encoded name of the path.

@@ -56,6 +56,11 @@ impl ServedTrees {
         })
     }
 
+    /// Returns whether the tree with the index `tree` is that of a single file.
+    pub(super) fn is_file(&self, tree: usize) -> bool {
+        matches!(self.trees.get(tree), Some((_, ServedTree::File(_))))
+    }
+
     /// Returns the tree with the index `tree`.
     fn tree(&self, tree: usize) -> &dyn Requests {
         self.trees[tree].1.requests()
