@@ -13,6 +13,11 @@ use crate::harness::{
     python, run, tree, wait,
 };
 
+const LAUNCHER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/packaging/kubernetes/launcher.py"
+);
+
 /// An ordinary user.
 const NOBODY: u32 = 65534;
 
@@ -34,15 +39,25 @@ impl AttachedMount {
         eventually(SOON, "the launcher mounts", || {
             socket.exists() && !mount_line(&mount.path).is_empty()
         });
-        // The build directory may not be accessible to others, so they use a copy of the program.
-        let program = source.with_file_name("h5fs");
+        // The build directory may not be accessible to others, so they use copies.
+        let (program, script) = (
+            source.with_file_name("h5fs"),
+            source.with_file_name("launcher"),
+        );
         fs::copy(H5FS, &program).expect("a copy");
-        let mut served = self::launcher();
+        fs::copy(LAUNCHER, &script).expect("a copy");
+        let mut served = Command::new("/usr/bin/python3");
         served
+            .arg(script)
             .arg("--receive")
-            .args([&socket, &program])
-            .args(options);
-        let served = served.arg(source).arg("{}").uid(NOBODY).gid(NOBODY).spawn();
+            .args([&socket, &program]);
+        let served = served
+            .args(options)
+            .arg(source)
+            .arg("{}")
+            .uid(NOBODY)
+            .gid(NOBODY);
+        let served = served.spawn();
         let mut attached = AttachedMount {
             mount,
             launcher,
@@ -75,8 +90,18 @@ impl Drop for AttachedMount {
 /// Returns the command of the launcher that the documents show.
 fn launcher() -> Command {
     let mut command = Command::new(python());
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/kubernetes/launcher.py"));
+    command.arg(LAUNCHER);
     command
+}
+
+/// Returns whether the launcher can run. Otherwise skips the test.
+#[track_caller]
+fn can_launch() -> bool {
+    let can = is_root() && Path::new("/usr/bin/python3").exists();
+    if !can {
+        crate::harness::skip("only root can mount without a helper, and others need a Python");
+    }
+    can
 }
 
 /// Returns the worker that serves the source.
@@ -113,8 +138,7 @@ fn public_copy(directory: &Path, name: &str) -> PathBuf {
 
 #[test]
 fn a_user_without_privileges_serves_a_mount_that_a_launcher_has_made() {
-    if !is_root() {
-        crate::harness::skip("only root can mount without a helper");
+    if !can_launch() {
         return;
     }
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -140,8 +164,7 @@ fn a_user_without_privileges_serves_a_mount_that_a_launcher_has_made() {
 
 #[test]
 fn a_signal_ends_the_program_and_the_launcher_mounts_anew() {
-    if !is_root() {
-        crate::harness::skip("only root can mount without a helper");
+    if !can_launch() {
         return;
     }
     let directory = tempfile::tempdir().expect("temporary directory");
