@@ -122,7 +122,17 @@ fn stored_chunks(
             ControlFlow::Break(())
         }
     })?;
+    let grid_chunks = array.chunk_counts().fold(1, u64::saturating_mul);
+    can_refer &= count == grid_chunks || has_uniform_fill(array);
     Ok(can_refer.then(|| LocationKind::Stored(Arc::clone(&array.array), count)))
+}
+
+/// Returns whether the fill value of the store, which is that of one store element, fills a whole
+/// element of the file. An element of an array type may have different fill values inside.
+fn has_uniform_fill(array: &ZarrArray) -> bool {
+    let element = array.element_fill_value();
+    let uniform = |own: Vec<u8>| element.chunks(own.len().max(1)).all(|part| part == own);
+    array.stored_fill_value().is_ok_and(uniform)
 }
 
 /// Returns the parts of an array whose elements are one range of the source, in C order.
