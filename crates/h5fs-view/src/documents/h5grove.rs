@@ -1,6 +1,7 @@
 //! Answers of the protocol h5grove (4.0.0), which front ends such as h5web speak: types, values and
 //! statistics in the forms that h5py, NumPy and orjson give them.
 
+mod byte_order;
 pub mod datatypes;
 pub mod statistics;
 pub mod values;
@@ -11,6 +12,7 @@ use h5fs_reader::model::shape::product;
 use h5fs_reader::model::{Datatype, numpy};
 use h5fs_reader::wire::to_usize;
 
+use crate::documents::h5grove::byte_order::order_of;
 use crate::documents::h5grove::values::{Number, decode_number};
 use crate::elements::converted::ConvertedElements;
 use crate::elements::{Elements, numpy_datatype};
@@ -143,20 +145,6 @@ fn converted(
         dims: elements.dims,
         content: Box::new(content),
     }
-}
-
-fn order_of(datatype: &Datatype) -> Option<ByteOrder> {
-    match &datatype.class {
-        Class::Integer { order, .. } | Class::Bitfield { order, .. } => Some(*order),
-        Class::Float(format) => Some(format.order),
-        Class::Complex(base) | Class::Enumeration { base, .. } => order_of(base),
-        _ => None,
-    }
-}
-
-/// Returns whether the numbers of this type are big-endian.
-pub(super) fn is_big_endian(datatype: &Datatype) -> bool {
-    datatype.size > 1 && order_of(datatype) == Some(ByteOrder::Big)
 }
 
 /// Returns the type with little-endian numbers. It is not an array or a compound.

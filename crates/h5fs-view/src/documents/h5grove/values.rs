@@ -16,7 +16,7 @@ use h5fs_reader::model::walk::{ElementWalker, TextContext, Value, ValueSink};
 use h5fs_reader::model::{Container, Datatype, Reference};
 use h5fs_reader::wire::to_usize;
 
-use crate::documents::h5grove::is_big_endian;
+use crate::documents::h5grove::byte_order::is_big_endian;
 use crate::elements::{Elements, formatting_cost};
 use crate::json::{NestedLists, SharedPaths};
 use crate::limits;
