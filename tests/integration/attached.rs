@@ -39,6 +39,17 @@ impl AttachedMount {
         eventually(SOON, "the launcher mounts", || {
             socket.exists() && !mount_line(&mount.path).is_empty()
         });
+        let served = AttachedMount::serve(&mount, source, options);
+        AttachedMount {
+            mount,
+            launcher,
+            served,
+        }
+    }
+
+    /// Starts h5fs. Returns when the mount answers.
+    #[track_caller]
+    fn serve(mount: &Mount, source: &Path, options: &[&str]) -> Child {
         // The build directory may not be accessible to others, so they use copies.
         let (program, script) = (
             source.with_file_name("h5fs"),
@@ -47,28 +58,16 @@ impl AttachedMount {
         fs::copy(H5FS, &program).expect("a copy");
         fs::copy(LAUNCHER, &script).expect("a copy");
         let mut served = Command::new("/usr/bin/python3");
-        served
-            .arg(script)
-            .arg("--receive")
-            .args([&socket, &program]);
-        let served = served
-            .args(options)
-            .arg(source)
-            .arg("{}")
-            .uid(NOBODY)
-            .gid(NOBODY);
-        let served = served.spawn();
-        let mut attached = AttachedMount {
-            mount,
-            launcher,
-            served: served.expect("h5fs"),
-        };
+        served.arg(script).arg("--receive");
+        served.args([&source.with_file_name("socket"), &program]);
+        served.args(options).arg(source).arg("{}");
+        let mut served = served.uid(NOBODY).gid(NOBODY).spawn().expect("h5fs");
         eventually(LONG, "the mount answers", || {
-            let ended = attached.served.try_wait().expect("a process");
+            let ended = served.try_wait().expect("a process");
             assert!(ended.is_none(), "h5fs has ended: {ended:?}");
-            attached.mount.at(".h5fs/status").exists()
+            mount.at(".h5fs/status").exists()
         });
-        attached
+        served
     }
 
     #[track_caller]
@@ -169,16 +168,15 @@ fn a_signal_ends_the_program_and_the_launcher_mounts_anew() {
     }
     let directory = tempfile::tempdir().expect("temporary directory");
     let source = public_copy(directory.path(), "tiny.latest.h5");
-    let attached = AttachedMount::new(&source, &[]);
+    let mut attached = AttachedMount::new(&source, &[]);
     let worker = worker(&source);
-    let first = mount_line(&attached.mount.path);
-    let served = Pid::from_raw(i32::try_from(attached.served.id()).expect("a PID"));
-    kill(served, Signal::SIGTERM).expect("kill");
+    let first = Pid::from_raw(i32::try_from(attached.served.id()).expect("a PID"));
+    kill(first, Signal::SIGTERM).expect("kill");
     worker.must_end(SOON);
-    eventually(SOON, "the launcher mounts anew", || {
-        let now = mount_line(&attached.mount.path);
-        !now.is_empty() && now != first
-    });
+    let ended = wait(&mut attached.served, SOON).expect("h5fs ends");
+    assert!(ended.success(), "{ended:?}");
+    attached.served = AttachedMount::serve(&attached.mount, &source, &[]);
+    run(Command::new("umount").arg(&attached.mount.path), SOON).success();
     attached.must_end_with_success();
 }
 
