@@ -7,7 +7,7 @@ use std::sync::Arc;
 use h5fs_reader::array::CancelToken;
 use h5fs_reader::error::{Error, Result, ignore_permanent};
 use h5fs_reader::model::array::Storage;
-use h5fs_reader::model::{Array, Container, Node, NodeId};
+use h5fs_reader::model::{Array, AsdfExtras, Container, Node, NodeId};
 use h5fs_reader::source::SharedSource;
 use h5fs_reader::source::location::Location;
 use h5fs_reader::wire::{to_u64, to_usize};
@@ -115,7 +115,7 @@ impl ReferenceCollector<'_> {
         let tree = trees::tree_named(STORE).ok_or(Error::NotFound)?;
         // An ASDF file may have blocks in other files.
         let blocks = file.container.asdf_extras();
-        let tree_text = blocks.and_then(|extras| extras.tree_text());
+        let tree_text = blocks.and_then(AsdfExtras::tree_text);
         let own = |source: &SharedSource| {
             let is_of_tree = tree_text
                 .as_ref()

@@ -98,7 +98,7 @@ pub fn to_safe(elements: Elements) -> Elements {
     };
     let (size, order) = (part.size, order_of(&part));
     match &part.class {
-        Class::Float(format) if size < 4 || size > 8 || numpy::numpy_descr(&part).is_none() => {
+        Class::Float(format) if !(4..=8).contains(&size) || numpy::numpy_descr(&part).is_none() => {
             let target: u8 = if size < 4 { 4 } else { 8 };
             let format = *format;
             let convert = move |element: &[u8], out: &mut Vec<u8>| {

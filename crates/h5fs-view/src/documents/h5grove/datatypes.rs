@@ -34,7 +34,7 @@ fn describe(datatype: &Datatype) -> JsonObject {
             add_text_kind(&mut about, *padding, *charset, true);
         }
         Class::Ucs4(_) => {
-            add_text_kind(&mut about, StringPadding::NullPadded, Charset::Utf8, false)
+            add_text_kind(&mut about, StringPadding::NullPadded, Charset::Utf8, false);
         }
         Class::Opaque { tag } => about.add_text("tag", tag),
         Class::Compound(members) => {
