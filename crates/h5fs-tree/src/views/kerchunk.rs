@@ -16,7 +16,7 @@ use h5fs_view::view::View;
 use h5fs_view::zarr::array::{StoreNode, ZarrArray};
 use h5fs_view::zarr::chunk::{ChunkElements, ChunkFile, TextChunkFile};
 use h5fs_view::zarr::grid::ChunkGridKind;
-use h5fs_view::zarr::references::{ChunkLocations, ReferencePlan, ReferencesText};
+use h5fs_view::zarr::references::{ChunkLocations, ReferencePlan, ReferencesText, child_path};
 use h5fs_view::zarr::store_entry::shown_field_names;
 
 use crate::data_files::file_state::FileState;
@@ -307,12 +307,4 @@ fn read_texts(texts: &TextChunkFile, cancel: &CancelToken) -> Result<Vec<u8>> {
 
 fn has_no_elements(array: &Array) -> bool {
     array.shape.dims().contains(&0)
-}
-
-/// Returns the path of the entry `name` in the group at `path`.
-fn child_path(path: &[u8], name: &[u8]) -> Vec<u8> {
-    match path {
-        b"" => name.to_vec(),
-        path => [path, b"/", name].concat(),
-    }
 }

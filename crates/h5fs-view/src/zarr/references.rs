@@ -234,7 +234,7 @@ impl ReferencePlan {
 }
 
 /// Returns the path of the entry `name` in the group or array at `path`.
-fn child_path(path: &[u8], name: &[u8]) -> Vec<u8> {
+pub fn child_path(path: &[u8], name: &[u8]) -> Vec<u8> {
     match path {
         b"" => name.to_vec(),
         path => [path, b"/", name].concat(),
