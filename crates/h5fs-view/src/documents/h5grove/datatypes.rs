@@ -139,7 +139,8 @@ fn memory_size(datatype: &Datatype) -> u64 {
         }),
         Class::Compound(members) => members.iter().fold(datatype.size.into(), |size, member| {
             let stored = u64::from(member.datatype.size);
-            u64::saturating_sub(size + memory_size(&member.datatype), stored)
+            let size = size.saturating_add(memory_size(&member.datatype));
+            size.saturating_sub(stored)
         }),
         _ => datatype.size.into(),
     }
