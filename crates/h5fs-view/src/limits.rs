@@ -67,6 +67,9 @@ pub const FITS_TEXT: usize = 4096;
 /// columns.
 pub const PARQUET_COLUMNS: u64 = 16_384;
 
+/// Maximum numbers of an array whose statistics h5grove's routes calculate. This many take seconds.
+pub const H5GROVE_VALUES: u64 = 1 << 30;
+
 /// Maximum bytes of the names of the columns of a Parquet file.
 pub const PARQUET_NAMES: u64 = 4 << 20;
 

@@ -1,7 +1,7 @@
 //! The statistics of an array's numbers. NaN and infinities do not count.
 
 use h5fs_reader::array::CancelToken;
-use h5fs_reader::error::Result;
+use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::datatype::Class;
 use h5fs_reader::model::number::{FloatValue, append_formatted};
 use h5fs_reader::model::shape::product;
@@ -9,6 +9,7 @@ use h5fs_reader::model::text::JsonObject;
 
 use crate::documents::h5grove::values::{Number, number_values};
 use crate::elements::Elements;
+use crate::limits;
 
 /// The statistics of the numbers read so far. The smallest and the largest number are exact.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +94,7 @@ impl<T: Copy + PartialOrd + Default> NumberStatistics<T> {
 /// `Unsupported` for elements that are not real numbers. Fails if an element cannot be read.
 pub fn statistics(elements: &Elements, cancel: &CancelToken) -> Result<String> {
     let count = product(elements.dims.as_deref().unwrap_or_default())?;
+    Error::check_limit(count, limits::H5GROVE_VALUES, "numbers of statistics")?;
     let is_real = matches!(elements.datatype.class, Class::Float(_));
     let (mut reals, mut integers) = (NumberStatistics::new(), NumberStatistics::new());
     let mut at = 0;
@@ -132,6 +134,17 @@ mod tests {
             content: Box::new(InMemoryContent::new(bytes)),
         };
         statistics(&elements, &CancelToken::default()).unwrap()
+    }
+
+    #[test]
+    fn statistics_of_too_many_numbers_are_refused() {
+        let elements = Elements {
+            datatype: int(2),
+            dims: Some(vec![limits::H5GROVE_VALUES + 1]),
+            content: Box::new(InMemoryContent::new(Vec::new())),
+        };
+        let refused = statistics(&elements, &CancelToken::default());
+        assert!(matches!(refused, Err(Error::Limit { .. })), "{refused:?}");
     }
 
     /// Expected: arithmetic. The mean of -1, 0, 2 and 5 is 1.5, and their variance 5.25.

@@ -14,7 +14,7 @@ use h5fs_reader::model::shape::product;
 use h5fs_reader::model::text::write_json_text;
 use h5fs_reader::model::walk::{ElementWalker, TextContext, Value, ValueSink};
 use h5fs_reader::model::{Container, Datatype, Reference};
-use h5fs_reader::wire::to_usize;
+use h5fs_reader::wire::{to_u64, to_usize};
 
 use crate::documents::h5grove::byte_order::is_big_endian;
 use crate::elements::{Elements, formatting_cost};
@@ -279,6 +279,9 @@ impl GroveCsv {
             _ => return Ok(None),
         };
         product(&[rows, row_length])?;
+        // A row is written as a whole.
+        let most = to_u64(limits::CSV_COLUMNS);
+        Error::check_limit(row_length, most, "columns of a csv")?;
         Ok(Some(GroveCsv {
             elements,
             row_length,
@@ -457,6 +460,21 @@ mod tests {
             Class::Compound(vec![member("a", 0, int(2)), member("b", 2, int(2))]),
         );
         assert_eq!(json(&pair, Some(&[2]), &numbers), "[[0,1],[2,3]]");
+    }
+
+    /// A row is in memory as a whole.
+    #[test]
+    fn a_row_of_too_many_columns_is_refused() {
+        let csv = |columns: u64| {
+            GroveCsv::new(Elements {
+                datatype: int(2),
+                dims: Some(vec![1, columns]),
+                content: Box::new(InMemoryContent::new(Vec::new())),
+            })
+        };
+        let most = to_u64(limits::CSV_COLUMNS);
+        assert!(csv(most).is_ok());
+        assert!(matches!(csv(most + 1), Err(Error::Limit { .. })));
     }
 
     /// Expected: `'%.18e' % value`.
