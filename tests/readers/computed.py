@@ -169,6 +169,36 @@ def same_mean(command, joined, directory):
     np.testing.assert_allclose(found.values, expected.values, rtol=1e-6)
 
 
+GRADS_SCRIPT = """
+'sdfopen FILE'
+'set gxout print'
+'set x 1 6'
+'set y 1 4'
+step = 1
+while (step <= STEPS)
+  'set t 'step
+  'd t'
+  say result
+  step = step + 1
+endwhile
+'quit'
+"""
+
+
+def same_in_grads(joined, directory):
+    """Compares the values that GrADS prints with those of the merged members."""
+    expected = values_of(os.path.join(directory, "all.nc")).values
+    script = os.path.join(directory, "print.gs")
+    with open(script, "w") as file:
+        file.write(GRADS_SCRIPT.replace("FILE", joined).replace("STEPS", str(len(expected))))
+    words = ["grads", "-blc", f"run {script}"]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=TIME_LIMIT, stdin=subprocess.DEVNULL)
+    rows = re.findall(r"^(?:-?[0-9][0-9.e+-]* )+$", ended.stdout, re.MULTILINE)
+    found = np.array(" ".join(rows).split(), "f4")
+    assert found.size == expected.size, (found.size, expected.size)
+    np.testing.assert_allclose(found, expected.ravel(), rtol=1e-5)
+
+
 def joined_rows(binary, directory):
     """Compares monthly and total means of joined files with those of the merged members."""
     top = os.path.join(directory, "months")
@@ -187,3 +217,6 @@ def joined_rows(binary, directory):
                     view = f"joined/.h5fs/{name}"
                     joined = mount.at(f".h5fs/{view}")
                     yield view, tool, failure(same_mean, command, joined, directory)
+        if shutil.which("grads"):
+            joined = mount.at(".h5fs/joined/.h5fs/file.nc")
+            yield "joined/.h5fs/file.nc", "GrADS", failure(same_in_grads, joined, directory)

@@ -139,13 +139,14 @@ def by_pyarrow(url, fields, table):
         assert np.array_equal(read[name].to_numpy(), table[name]), name
 
 
-def by_node(url, fields, modules, grid, table):
-    """Reads with zarrita and hyparquet."""
+def by_node(url, fields, modules, directory, grid, table):
+    """Reads with zarrita and hyparquet, and the computed HDF5 file with jsfive and h5wasm."""
     with open(os.path.join(os.path.dirname(__file__), "served.mjs")) as script:
-        words = ["node", "--input-type=module", "-", url, fields["Authorization"]]
+        words = ["node", "--input-type=module", "-", url, fields["Authorization"], directory]
         read = json.loads(command(words, cwd=modules, stdin=script))
-    values = np.array(read["grid"], "f4").reshape(read["shape"])
-    assert np.array_equal(values, grid), "zarrita: other values"
+    for tool, key in (("zarrita", "grid"), ("jsfive", "jsfive"), ("h5wasm", "h5wasm")):
+        values = np.array(read[key], "f4").reshape(read["shape"])
+        assert np.array_equal(values, grid), f"{tool}: other values"
     assert read["sparse"] == 64 * 3 - (64 * 64 - 64) * 7, "zarrita: other fill values"
     expected = [list(row) for row in table[123456:123460].tolist()]
     assert read["rows"] == expected, "hyparquet: other rows"
@@ -169,5 +170,5 @@ def rows(binary, directory):
         yield "http", "pyarrow", failure(by_pyarrow, url, fields, table)
         modules = os.environ.get("H5FS_NODE_MODULES", "")
         if os.path.isdir(modules) and shutil.which("node"):
-            how = (url, fields, os.path.dirname(modules), expected, table)
-            yield "http", "zarrita, hyparquet", failure(by_node, *how)
+            how = (url, fields, os.path.dirname(modules), directory, expected, table)
+            yield "http", "zarrita, hyparquet, jsfive, h5wasm", failure(by_node, *how)
