@@ -164,7 +164,7 @@ class References:
         self.store = zarr.storage.FsspecStore(references, read_only=True)
 
     def __contains__(self, name):
-        return f"{name}/zarr.json" in self.document["refs"]
+        return f"{name}/.zarray" in self.document["refs"]
 
     def read(self, _, name):
         return zarr.open_array(self.store, path=name, mode="r")[...]

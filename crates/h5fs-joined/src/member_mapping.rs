@@ -10,7 +10,7 @@ use h5fs_reader::memory::allocation_size;
 use h5fs_reader::memory::cancel::CancelToken;
 use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::array::{
-    ElementRecoder, Mapping, Mappings, OpenVirtualSource, VirtualSource,
+    ElementRecoder, Mapping, Mappings, MemberSource, OpenVirtualSource, VirtualSource,
 };
 use h5fs_reader::model::region::{Region, RegionAxis};
 use h5fs_reader::wire::{Count, to_u64};
@@ -20,8 +20,9 @@ use crate::element_recoding::{
     renumberings_weight,
 };
 use crate::limits;
+use crate::members::links::OpenFile;
 use crate::members::skeleton::Variable;
-use crate::members::{Member, Members};
+use crate::members::{Member, MemberVariable, Members};
 use crate::placing::placement::Placement;
 
 /// The members of one kind, and their placement in the joined arrays.
@@ -305,7 +306,9 @@ impl MemberArray {
         &self.members.member_skeleton(self.member()).variables[self.variable_index]
     }
 
-    fn open_source(&self, cancel: &CancelToken) -> Result<OpenVirtualSource> {
+    /// Returns the member's open file and the array. The array is in another file if a link of the
+    /// member leads there.
+    fn open_variable(&self, cancel: &CancelToken) -> Result<(Arc<OpenFile>, MemberVariable)> {
         let member = self
             .members
             .open_cancellable(self.member().number, cancel)?;
@@ -313,6 +316,11 @@ impl MemberArray {
         let found =
             self.members
                 .open_variable(&member, self.member(), self.variable_index, &budget)?;
+        Ok((member, found))
+    }
+
+    fn open_source(&self, cancel: &CancelToken) -> Result<OpenVirtualSource> {
+        let (_member, found) = self.open_variable(cancel)?;
         found.array.storage.as_ref().map_err(Clone::clone)?;
         self.members.verify(&**found.file.container(), found.node)?;
         Ok(OpenVirtualSource {
@@ -321,18 +329,38 @@ impl MemberArray {
             recode: self.recoding_plan.recoding(self.member().number),
         })
     }
+
+    /// Returns the error of opening the array with the name of the array. A member that no longer
+    /// exists has changed.
+    fn opening_error(&self, error: Error) -> Error {
+        match error {
+            Error::NotFound => Error::from_cause(Cause::Stale, self.name()),
+            error if error.is_cancelled() => error,
+            error => error.with_context(self.name()),
+        }
+    }
 }
 
 impl VirtualSource for MemberArray {
     /// Opens the member's array. Never returns `None`: if the member no longer exists, the read
     /// fails, because `None` would read as fill values.
     fn open(&self, cancel: &CancelToken) -> Result<Option<OpenVirtualSource>> {
-        match self.open_source(cancel) {
-            Ok(found) => Ok(Some(found)),
-            Err(Error::NotFound) => Err(Error::from_cause(Cause::Stale, self.name())),
-            Err(error) if error.is_cancelled() => Err(error),
-            Err(error) => Err(error.with_context(self.name())),
+        let opened = self.open_source(cancel);
+        opened.map(Some).map_err(|error| self.opening_error(error))
+    }
+
+    fn open_in_member(&self, cancel: &CancelToken) -> Result<Option<MemberSource>> {
+        if !matches!(self.recoding_plan, RecodingPlan::Unchanged) {
+            return Ok(None);
         }
+        let opened = self.open_variable(cancel);
+        let (member, found) = opened.map_err(|error| self.opening_error(error))?;
+        let is_in_member = Arc::ptr_eq(&found.file, &member);
+        Ok(is_in_member.then(|| MemberSource {
+            array: found.array,
+            container: Arc::clone(member.container()),
+            path: self.member().name.to_vec(),
+        }))
     }
 
     fn name(&self) -> String {

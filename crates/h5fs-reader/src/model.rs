@@ -52,6 +52,7 @@ pub use shape::Shape;
 
 use crate::error::Result;
 use crate::memory::request_budget::RequestBudget;
+use crate::source::SharedSource;
 use crate::wire::Count;
 
 /// An open HDF5 or ASDF file: a graph of nodes, and the values that are stored outside of arrays.
@@ -236,5 +237,15 @@ pub trait Container: Send + Sync {
     /// file.
     fn asdf_extras(&self) -> Option<&dyn AsdfExtras> {
         None
+    }
+
+    /// Returns whether an offset in `source` is an offset in the opened file. ASDF files may have
+    /// blocks in other files.
+    fn is_own_source(&self, source: &SharedSource) -> bool {
+        let is_in_file = self.asdf_extras().is_none_or(|extras| {
+            let text = extras.tree_text();
+            text.is_some_and(|text| Arc::ptr_eq(&text.source, source))
+        });
+        is_in_file && !source.is_composite()
     }
 }

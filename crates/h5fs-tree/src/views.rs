@@ -112,7 +112,7 @@ static ENTRIES_AFTER_TREES: &[NonTreeEntry] = &[
         name: kerchunk::NAME,
         number: inode::KERCHUNK,
         node: &KerchunkFile,
-        is_present: |mount, file| mount.options.views && file.container.members_csv().is_none(),
+        is_present: |mount, _| mount.options.views,
     },
     NonTreeEntry {
         name: b"blocks",

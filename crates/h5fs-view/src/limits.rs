@@ -148,6 +148,10 @@ pub const KERCHUNK_BYTES: usize = 8 << 20;
 /// Maximum stored chunks that `kerchunk.json` locates.
 pub const KERCHUNK_CHUNKS: u64 = 1 << 20;
 
+/// Maximum stored chunks of joined arrays that `kerchunk.json` locates. Their locations are in
+/// memory.
+pub const KERCHUNK_MEMBER_CHUNKS: u64 = 1 << 18;
+
 /// Maximum bytes of a document with consolidated metadata in a Zarr store. Two such documents fit
 /// into the texts that an open file keeps (`KEPT_TEXTS`).
 pub const ZARR_CONSOLIDATED_BYTES: usize = 4 << 20;

@@ -18,7 +18,7 @@ use crate::model::region::Region;
 use crate::model::regions::{RegionList, RegionPosition};
 use crate::model::selection::Selection;
 use crate::model::storage::{ChunkGrid, PieceDecoder, Pipeline, StoredExtent};
-use crate::model::{Datatype, Shape};
+use crate::model::{Container, Datatype, Shape};
 use crate::wire::{Count, Extent, to_u64, to_usize};
 
 /// The description of an array. HDF5: dataset. ASDF: ndarray.
@@ -208,6 +208,16 @@ pub struct OpenVirtualSource {
     pub recode: Option<Arc<dyn ElementRecoder>>,
 }
 
+/// An open source array in the file of a member of a joined directory.
+pub struct MemberSource {
+    /// The description of the source array.
+    pub array: Arc<Array>,
+    /// The file of the member.
+    pub container: Arc<dyn Container>,
+    /// The path of the file, relative to the directory.
+    pub path: Vec<u8>,
+}
+
 /// A conversion of the stored elements of one array to the stored elements of another array.
 pub trait ElementRecoder: Send + Sync + fmt::Debug {
     /// Writes the recoded form of the element `stored` to `element`.
@@ -229,6 +239,15 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
     /// [`Error::cancelled`](crate::error::Error::cancelled) once `cancel` reports that the waiting
     /// request has gone.
     fn open(&self, cancel: &CancelToken) -> Result<Option<OpenVirtualSource>>;
+
+    /// Opens the source if its stored elements are the elements of the virtual array, and are in
+    /// the file of a member of a joined directory. Returns `None` for all other sources.
+    ///
+    /// # Errors
+    /// Fails as [`open`](Self::open) does.
+    fn open_in_member(&self, _cancel: &CancelToken) -> Result<Option<MemberSource>> {
+        Ok(None)
+    }
 
     /// Returns the name of the source for messages.
     fn name(&self) -> String;

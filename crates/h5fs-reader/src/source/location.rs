@@ -424,6 +424,23 @@ impl Url {
             .map_or("", |slash| self.path.get(..=slash).unwrap_or_default())
     }
 
+    /// Returns the URL, without secrets, of the file with the relative path `path` beneath this
+    /// URL's [`directory`](Self::directory).
+    pub fn file_beneath(&self, path: &str) -> Self {
+        let name = if self.is_web_page() {
+            percent::percent_encode(path, percent::IN_NAME)
+        } else {
+            path.to_owned()
+        };
+        Url {
+            scheme: self.scheme,
+            authority: self.authority.clone(),
+            path: format!("{}{name}", self.directory()),
+            user_info: None,
+            query: None,
+        }
+    }
+
     /// Returns the last component of the path.
     pub fn file_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()

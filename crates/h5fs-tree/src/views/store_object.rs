@@ -11,7 +11,7 @@ use h5fs_reader::model::{Array, Container, Link, LinkTarget, Node, NodeId, NodeK
 use h5fs_reader::wire::to_usize;
 use h5fs_view::documents::asdf_json::AsdfJson;
 use h5fs_view::zarr::array::{RecordArray, StoreNode, ZarrArray};
-use h5fs_view::zarr::attributes::{self, ZarrAttributes};
+use h5fs_view::zarr::attributes::{self, ZarrAttributes, ZarrVersion};
 use h5fs_view::zarr::grid::ChunkGridKind;
 use h5fs_view::zarr::store_entry::{DOCUMENT, StoreEntry};
 use h5fs_view::zarr::{codecs, document};
@@ -201,35 +201,25 @@ pub(crate) fn group_document(
     tell: &OmissionCallback<'_>,
     members: Option<JsonObject>,
 ) -> Result<Vec<u8>> {
-    let attributes = group_attributes(file, node, tell, &|_| false)?;
+    let attributes = group_attributes(file, node, tell, &|_| false, ZarrVersion::V3)?;
     Ok(document::group_document(&attributes.finish(), members))
-}
-
-/// Returns the metadata document of a group, for a store that also lacks the objects to which the
-/// links lead whose names `is_absent` accepts.
-///
-/// # Errors
-/// Fails if a part cannot be read now.
-pub(crate) fn group_document_without(
-    file: &FileState,
-    node: &Node,
-    is_absent: &dyn Fn(&[u8]) -> bool,
-) -> Result<Vec<u8>> {
-    let attributes = group_attributes(file, node, &|_, _| {}, is_absent)?;
-    Ok(document::group_document(&attributes.finish(), None))
 }
 
 /// Returns the attributes of a group in its document. `tell` receives the links whose objects
 /// cannot be read. The store also lacks the objects of the links whose names `is_absent` accepts.
-fn group_attributes(
+///
+/// # Errors
+/// Fails if a part cannot be read now.
+pub(crate) fn group_attributes(
     file: &FileState,
     node: &Node,
     tell: &OmissionCallback<'_>,
     is_absent: &dyn Fn(&[u8]) -> bool,
+    version: ZarrVersion,
 ) -> Result<ZarrAttributes> {
     let container = &*file.container;
     let paths = |node| file.path_index().checked_path(node);
-    let mut attributes = ZarrAttributes::read(container, &paths, node.id, None)?;
+    let mut attributes = ZarrAttributes::read(container, &paths, node.id, None, version)?;
     let at_root = node.id == container.root();
     let Some(mut links) = ignore_permanent(container.links(node.id))? else {
         return Ok(attributes);
@@ -289,29 +279,54 @@ pub(crate) fn array_document(
     is_whole: bool,
     members: Option<JsonObject>,
 ) -> Result<Vec<u8>> {
-    let container = &*file.container;
+    let attributes = array_attributes(file, node, shown, is_whole, ZarrVersion::V3)?.finish();
+    match shown {
+        StoreNode::Fields(_) => Ok(document::group_document(&attributes, members)),
+        StoreNode::Array(shown) => {
+            let names = dimension_names(file, node, shown)?;
+            with_fill_context(file, |context| {
+                document::array_document(shown, &attributes, &names, context)
+            })
+        }
+    }
+}
+
+/// Returns the attributes of an array, or of a field of an array, in its document. `is_whole` is
+/// false for a field, which has no attributes.
+///
+/// # Errors
+/// Fails if an attribute that readers need cannot be read.
+pub(crate) fn array_attributes(
+    file: &FileState,
+    node: &Node,
+    shown: &StoreNode,
+    is_whole: bool,
+    version: ZarrVersion,
+) -> Result<ZarrAttributes> {
     let paths = |node| file.path_index().checked_path(node);
     let data_type = match shown {
         StoreNode::Array(array) => Some(&array.data_type),
         StoreNode::Fields(_) => None,
     };
     let mut attributes = if is_whole {
-        ZarrAttributes::read(container, &paths, node.id, data_type)?
+        ZarrAttributes::read(&*file.container, &paths, node.id, data_type, version)?
     } else {
         ZarrAttributes::default()
     };
-    match shown {
-        StoreNode::Fields(record) => {
-            add_absent_fields(record, &mut attributes);
-            Ok(document::group_document(&attributes.finish(), members))
-        }
-        StoreNode::Array(shown) => {
-            let names = dimension_names(file, node, shown)?;
-            let most = to_usize(limits::TEXT_ELEMENT_BYTES)?;
-            let context = TextContext::new(container, &paths, most);
-            document::array_document(shown, &attributes.finish(), &names, &context)
-        }
+    if let StoreNode::Fields(record) = shown {
+        add_absent_fields(record, &mut attributes);
     }
+    Ok(attributes)
+}
+
+/// Calls `write` with the context in which a document's fill value follows its pointer.
+pub(crate) fn with_fill_context<T>(
+    file: &FileState,
+    write: impl FnOnce(&TextContext<'_>) -> Result<T>,
+) -> Result<T> {
+    let paths = |node| file.path_index().checked_path(node);
+    let most = to_usize(limits::TEXT_ELEMENT_BYTES)?;
+    write(&TextContext::new(&*file.container, &paths, most))
 }
 
 /// Returns the chunk grid of an array in a Zarr store: the grid of decoded chunks, or the grid of
@@ -359,7 +374,15 @@ fn add_absent_fields(record: &RecordArray, attributes: &mut ZarrAttributes) {
     }
 }
 
-fn dimension_names(file: &FileState, node: &Node, shown: &ZarrArray) -> Result<Vec<Vec<u8>>> {
+/// Returns the names of the dimensions of an array of the store.
+///
+/// # Errors
+/// Fails if an attribute that names them cannot be read now.
+pub(crate) fn dimension_names(
+    file: &FileState,
+    node: &Node,
+    shown: &ZarrArray,
+) -> Result<Vec<Vec<u8>>> {
     let paths = |node| file.path_index().checked_path(node);
     let rank = shown.array.shape.dims().len();
     dimension_names::store_dimension_names(&*file.container, node.id, rank, &shown.dims, &paths)

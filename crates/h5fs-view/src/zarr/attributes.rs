@@ -86,6 +86,19 @@ pub fn are_dimensions_named(container: &dyn Container, node: NodeId) -> Result<b
     failure.and(listed).map(|()| are_named)
 }
 
+/// The version of Zarr of a store. xarray expects `_FillValue` in another form in each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZarrVersion {
+    /// Version 2: the value in JSON. With `is_fill_value`, it is not an attribute, because it is the
+    /// fill value in the document of the array.
+    V2 {
+        /// Whether `_FillValue` is the fill value in the document.
+        is_fill_value: bool,
+    },
+    /// Version 3: the bytes of floating-point numbers in base64.
+    V3,
+}
+
 /// The attributes of an object as JSON, for its document.
 #[derive(Default)]
 pub struct ZarrAttributes {
@@ -95,8 +108,8 @@ pub struct ZarrAttributes {
 }
 
 impl ZarrAttributes {
-    /// Reads the attributes of `node`. For an array, `data_type` is the store's type of its
-    /// elements. `paths` converts the target of a reference to text.
+    /// Reads the attributes of `node`, for a store of the Zarr version `version`. For an array,
+    /// `data_type` is the store's type of its elements. `paths` converts the target of a reference to text.
     ///
     /// # Errors
     /// Fails with a temporary error. For an array, also fails if an attribute that readers need is
@@ -106,6 +119,7 @@ impl ZarrAttributes {
         paths: &NodePathResolver<'_>,
         node: NodeId,
         data_type: Option<&DataType>,
+        version: ZarrVersion,
     ) -> Result<Self> {
         let mut all = ZarrAttributes::default();
         if container.members_csv().is_some() {
@@ -121,19 +135,19 @@ impl ZarrAttributes {
         };
         let listed = container.attributes(node, &mut |attribute| {
             let name = &*attribute.name;
-            if HIDDEN_ATTRIBUTES.contains(&name) {
+            if HIDDEN_ATTRIBUTES.contains(&name) || is_in_document(name, version) {
                 return ControlFlow::Continue(());
             }
             let room = limits::ATTRIBUTE_TEXT.saturating_sub(all.members.length());
             let content = match attribute.content {
-                Ok(content) if name == b"missing_value" => match remove_nan(content) {
+                Ok(content) if is_without_nan(name, version) => match remove_nan(content) {
                     Some(content) => Ok(content),
                     None => return ControlFlow::Continue(()),
                 },
                 content => content,
             };
             let text = content.and_then(|content| match data_type {
-                Some(data_type) if name == b"_FillValue" => {
+                Some(data_type) if name == b"_FillValue" && version == ZarrVersion::V3 => {
                     format_fill_value(&content, data_type, is_turned)
                 }
                 _ => format_value(&content, TextContext::new(container, paths, room)).map(Some),
@@ -192,6 +206,23 @@ impl ZarrAttributes {
         }
         self.members.finish().into_bytes()
     }
+}
+
+/// Returns whether the document of the array has the attribute `name` in another member.
+fn is_in_document(name: &[u8], version: ZarrVersion) -> bool {
+    let is_fill_value = matches!(
+        version,
+        ZarrVersion::V2 {
+            is_fill_value: true
+        }
+    );
+    name == b"_FillValue" && is_fill_value
+}
+
+/// Returns whether NaN is left out of the attribute `name`. It cannot be written in JSON, and NaN is
+/// missing anyway.
+fn is_without_nan(name: &[u8], version: ZarrVersion) -> bool {
+    name == b"missing_value" || name == b"_FillValue" && version != ZarrVersion::V3
 }
 
 /// Formats the value of an attribute as JSON. The value of a single element is written without

@@ -7,7 +7,7 @@ use h5fs_reader::error::Result;
 use h5fs_reader::filter::{BLOSC, BZIP2, DEFLATE, FLETCHER32, SHUFFLE, ZSTD};
 use h5fs_reader::memory::request_budget::RequestBudget;
 use h5fs_reader::model::storage::{Filter, Pipeline};
-use h5fs_reader::model::text::JsonObject;
+use h5fs_reader::model::text::{JsonObject, json_text};
 
 use crate::limits;
 use crate::zarr::array::ZarrArray;
@@ -32,6 +32,47 @@ fn bytes_codec(endian: &str) -> String {
     json::named_configuration("bytes", configuration)
 }
 
+/// A codec that reverses a filter: its name in Zarr version 3, and its parameters in JSON.
+#[derive(Debug, PartialEq, Eq)]
+struct Codec {
+    name: &'static str,
+    parameters: Vec<(&'static str, String)>,
+}
+
+/// The values of Blosc's parameter `shuffle` in Zarr version 3. Their numbers are those of Blosc.
+const BLOSC_SHUFFLES: [&str; 3] = ["noshuffle", "shuffle", "bitshuffle"];
+
+impl Codec {
+    /// Returns the codec in JSON, as a document of Zarr version 3 has it.
+    fn version_3(&self) -> String {
+        let mut configuration = JsonObject::default();
+        for (name, value) in &self.parameters {
+            configuration.add_json(name, value);
+        }
+        json::named_configuration(self.name, configuration)
+    }
+
+    /// Returns the codec in JSON, as a document of Zarr version 2 has it: the configuration of
+    /// numcodecs.
+    fn version_2(&self) -> String {
+        let mut object = JsonObject::default();
+        object.add_text("id", self.name.trim_start_matches("numcodecs."));
+        for (name, value) in &self.parameters {
+            match *name {
+                // Stored blocks have these parameters in their headers.
+                "typesize" | "checksum" => {}
+                "shuffle" => {
+                    let text = value.trim_matches('"');
+                    let number = BLOSC_SHUFFLES.iter().position(|name| *name == text);
+                    object.add_json(name, number.unwrap_or_default());
+                }
+                _ => object.add_json(name, value),
+            }
+        }
+        object.finish()
+    }
+}
+
 /// Returns the codecs, in JSON, of chunks that are served as stored. Returns `None` if Zarr readers
 /// do not have a codec for a filter, or if the elements need a conversion.
 pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
@@ -39,36 +80,44 @@ pub(super) fn stored_codecs(array: &ZarrArray) -> Option<Vec<String>> {
     if chunked.pipeline.0.is_empty() || array.has_file_for_every_chunk() {
         return None;
     }
-    referenced_codecs(array)
-}
-
-/// Returns the codecs, in JSON, of bytes of the file that references locate. Returns `None` if Zarr
-/// readers do not have a codec for a filter, or if the elements need a conversion.
-pub(super) fn referenced_codecs(array: &ZarrArray) -> Option<Vec<String>> {
-    let sticks_out = || {
-        let mut sizes = array.dims.iter().zip(&array.chunk_shape);
-        sizes.any(|(dim, chunk)| dim % chunk > 0)
-    };
-    let chunked = array.stored_grid();
-    if chunked.is_some_and(|chunked| chunked.has_unfiltered_edge_chunks) && sticks_out() {
-        return None;
-    }
+    let filters = filter_codecs(array)?;
     let first = if array.is_big_endian()? {
         bytes_codec("big")
     } else {
         decoded_chunk_codec(&array.data_type)
     };
-    let size = array.array.datatype.size;
-    let filters = match chunked {
-        Some(chunked) => pipeline_codecs(&chunked.pipeline, size)?,
-        None => Vec::new(),
-    };
+    let filters = filters.iter().map(Codec::version_3);
     Some(std::iter::once(first).chain(filters).collect())
+}
+
+/// Returns the filters, in JSON of Zarr version 2, of bytes of the file that references locate.
+/// Returns `None` if Zarr readers do not have a codec for a filter, or if the elements need a
+/// conversion.
+pub(super) fn referenced_filters(array: &ZarrArray) -> Option<Vec<String>> {
+    array.is_big_endian()?;
+    let filters = filter_codecs(array)?;
+    Some(filters.iter().map(Codec::version_2).collect())
+}
+
+/// Returns the codecs that reverse the filters of the array's stored chunks. Returns `None` if Zarr
+/// readers do not have a codec for a filter.
+fn filter_codecs(array: &ZarrArray) -> Option<Vec<Codec>> {
+    let sticks_out = || {
+        let mut sizes = array.dims.iter().zip(&array.chunk_shape);
+        sizes.any(|(dim, chunk)| dim % chunk > 0)
+    };
+    let Some(chunked) = array.stored_grid() else {
+        return Some(Vec::new());
+    };
+    if chunked.has_unfiltered_edge_chunks && sticks_out() {
+        return None;
+    }
+    pipeline_codecs(&chunked.pipeline, array.array.datatype.size)
 }
 
 /// Returns the codecs that reverse a filter pipeline. Elements have `size` bytes. Returns `None` if
 /// Zarr readers do not have a codec for a filter.
-fn pipeline_codecs(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
+fn pipeline_codecs(pipeline: &Pipeline, size: u32) -> Option<Vec<Codec>> {
     let numbered = pipeline.0.iter().enumerate();
     numbered
         .map(|(place, filter)| filter_codec(filter, place, size))
@@ -77,48 +126,53 @@ fn pipeline_codecs(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
 
 /// Returns the codec that reverses the filter at position `place` of a pipeline. Returns `None` if
 /// Zarr readers do not have such a codec.
-fn filter_codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
+fn filter_codec(filter: &Filter, place: usize, size: u32) -> Option<Codec> {
     let parameter = |number: usize| filter.parameters.get(number).copied();
-    let mut configuration = JsonObject::default();
-    let name = match filter.id {
+    let number = |name, value: u32| (name, value.to_string());
+    let (name, parameters) = match filter.id {
         DEFLATE => {
-            configuration.add_json("level", parameter(0).unwrap_or(6).min(9));
-            "numcodecs.zlib"
+            let level = parameter(0).unwrap_or(6).min(9);
+            ("numcodecs.zlib", vec![number("level", level)])
         }
         SHUFFLE if place == 0 && parameter(0) == Some(size) => {
-            configuration.add_json("elementsize", size);
-            "numcodecs.shuffle"
+            ("numcodecs.shuffle", vec![number("elementsize", size)])
         }
-        FLETCHER32 => "numcodecs.fletcher32",
+        FLETCHER32 => ("numcodecs.fletcher32", Vec::new()),
         BZIP2 => {
-            configuration.add_json("level", parameter(0).unwrap_or(9).clamp(1, 9));
-            "numcodecs.bz2"
+            let level = parameter(0).unwrap_or(9).clamp(1, 9);
+            ("numcodecs.bz2", vec![number("level", level)])
         }
         ZSTD => {
-            configuration.add_json("level", parameter(0).unwrap_or(3).min(22));
-            configuration.add_json("checksum", false);
-            "zstd"
+            let level = parameter(0).unwrap_or(3).min(22);
+            let checksum = ("checksum", false.to_string());
+            ("zstd", vec![number("level", level), checksum])
         }
-        BLOSC => {
-            let names = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
-            let name = usize::try_from(parameter(6).unwrap_or(0)).ok();
-            let name = name
-                .and_then(|name| names.get(name))
-                .filter(|name| **name != "snappy")?;
-            let shuffles = ["noshuffle", "shuffle", "bitshuffle"];
-            let shuffle = usize::try_from(parameter(5).unwrap_or(1)).ok();
-            let shuffle = shuffle.and_then(|shuffle| shuffles.get(shuffle))?;
-            let size = parameter(2).filter(|size| (1..256).contains(size))?;
-            configuration.add_json("typesize", size);
-            configuration.add_text("cname", name);
-            configuration.add_json("clevel", parameter(4).unwrap_or(5).min(9));
-            configuration.add_text("shuffle", shuffle);
-            configuration.add_json("blocksize", 0);
-            "blosc"
-        }
+        BLOSC => ("blosc", blosc_parameters(parameter)?),
         _ => return None,
     };
-    Some(json::named_configuration(name, configuration))
+    Some(Codec { name, parameters })
+}
+
+/// Returns the parameters of Blosc from those of its filter. Returns `None` for a compressor that
+/// Zarr readers do not have.
+fn blosc_parameters(
+    parameter: impl Fn(usize) -> Option<u32>,
+) -> Option<Vec<(&'static str, String)>> {
+    let names = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
+    let name = usize::try_from(parameter(6).unwrap_or(0)).ok();
+    let name = name
+        .and_then(|name| names.get(name))
+        .filter(|name| **name != "snappy")?;
+    let shuffle = usize::try_from(parameter(5).unwrap_or(1)).ok();
+    let shuffle = shuffle.and_then(|shuffle| BLOSC_SHUFFLES.get(shuffle))?;
+    let size = parameter(2).filter(|size| (1..256).contains(size))?;
+    Some(vec![
+        ("typesize", size.to_string()),
+        ("cname", json_text(name.as_bytes())),
+        ("clevel", parameter(4).unwrap_or(5).min(9).to_string()),
+        ("shuffle", json_text(shuffle.as_bytes())),
+        ("blocksize", 0.to_string()),
+    ])
 }
 
 /// Returns whether Zarr readers have codecs for the stored chunks of the array, provided that no
@@ -154,7 +208,7 @@ pub fn has_all_filtered_chunks(array: &ZarrArray, budget: &RequestBudget) -> Res
 mod tests {
     use super::*;
 
-    fn pipeline(filters: &[(u16, &[u32])]) -> Option<Vec<String>> {
+    fn pipeline(filters: &[(u16, &[u32])]) -> Option<Vec<Codec>> {
         let filters = filters.iter().map(|&(id, parameters)| Filter {
             id,
             name: None,
@@ -167,20 +221,38 @@ mod tests {
     #[test]
     fn codecs_of_filters() {
         let codecs = pipeline(&[(SHUFFLE, &[4]), (DEFLATE, &[7]), (FLETCHER32, &[])]).unwrap();
+        let version_3: Vec<String> = codecs.iter().map(Codec::version_3).collect();
         assert_eq!(
-            codecs,
+            version_3,
             [
                 r#"{"name": "numcodecs.shuffle", "configuration": {"elementsize": 4}}"#,
                 r#"{"name": "numcodecs.zlib", "configuration": {"level": 7}}"#,
                 r#"{"name": "numcodecs.fletcher32", "configuration": {}}"#,
             ]
         );
+        let version_2: Vec<String> = codecs.iter().map(Codec::version_2).collect();
+        assert_eq!(
+            version_2,
+            [
+                r#"{"id": "shuffle", "elementsize": 4}"#,
+                r#"{"id": "zlib", "level": 7}"#,
+                r#"{"id": "fletcher32"}"#,
+            ]
+        );
+    }
+
+    /// Expected: the configurations of numcodecs and of the codec specifications of Zarr.
+    #[test]
+    fn parameters_of_blosc() {
         let blosc = pipeline(&[(BLOSC, &[2, 2, 4, 64, 5, 2, 5])]).unwrap();
         let expected = [
             r#"{"name": "blosc", "configuration": {"typesize": 4, "cname": "zstd", "clevel": 5, "#,
             r#""shuffle": "bitshuffle", "blocksize": 0}}"#,
         ];
-        assert_eq!(blosc, [expected.concat()]);
+        assert_eq!(blosc[0].version_3(), expected.concat());
+        let expected =
+            r#"{"id": "blosc", "cname": "zstd", "clevel": 5, "shuffle": 2, "blocksize": 0}"#;
+        assert_eq!(blosc[0].version_2(), expected);
     }
 
     #[test]

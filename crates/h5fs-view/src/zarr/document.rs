@@ -40,8 +40,7 @@ pub fn array_document(
     write_fill_value(&array.data_type, &element, document.add_key("fill_value"))?;
     let codecs = match array.grid {
         ChunkGridKind::Stored => codecs::stored_codecs(array).unwrap_or_default(),
-        ChunkGridKind::Referenced => codecs::referenced_codecs(array).unwrap_or_default(),
-        ChunkGridKind::Decoded | ChunkGridKind::Whole => {
+        ChunkGridKind::Decoded | ChunkGridKind::Whole | ChunkGridKind::Referenced => {
             vec![codecs::decoded_chunk_codec(&array.data_type)]
         }
     };
@@ -109,7 +108,11 @@ fn data_type_name(data_type: &DataType) -> String {
 }
 
 /// Appends `element`, an element in the store's data type, as a fill value in JSON.
-fn write_fill_value(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn write_fill_value(
+    data_type: &DataType,
+    element: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
     match data_type.kind {
         DataTypeKind::Bool => {
             let is_set = element.iter().any(|&byte| byte != 0);
