@@ -37,6 +37,19 @@ fn pictures_are_the_same_when_they_are_encoded_again() {
     pictures("check", &[&file, &mount.path]);
 }
 
+/// The positions of the grids were calculated by hand.
+#[test]
+fn tiff_files_of_grids_are_on_the_earth() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("grids.nc");
+    let geotiff = |command: &str, paths: &[&Path]| {
+        run(script("geotiff.py").arg(command).args(paths), LONG).success();
+    };
+    geotiff("write", &[&file]);
+    let mount = Mount::new(&file);
+    geotiff("check", &[&file, &mount.path]);
+}
+
 /// `stat` of a picture that takes more than a second to compress reads no pixel. Later reads of any
 /// size are right.
 #[test]

@@ -28,6 +28,7 @@ import copies  # noqa: E402
 import damage  # noqa: E402
 import documents  # noqa: E402
 import frames  # noqa: E402
+import grids  # noqa: E402,F401
 import h5py  # noqa: E402
 import hostile  # noqa: E402
 import joined  # noqa: E402

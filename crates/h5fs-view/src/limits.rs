@@ -145,6 +145,9 @@ pub const KERCHUNK_INLINE: u64 = 64 << 10;
 /// Maximum bytes of the documents and of the elements in `kerchunk.json`. Locations do not count.
 pub const KERCHUNK_BYTES: usize = 8 << 20;
 
+/// Maximum rows or columns of a grid whose coordinates are read for a GeoTIFF.
+pub const GRID_AXIS: u64 = 1 << 18;
+
 /// Maximum stored chunks that `kerchunk.json` locates.
 pub const KERCHUNK_CHUNKS: u64 = 1 << 20;
 

@@ -3,6 +3,7 @@
 pub mod appearance;
 pub mod fits;
 pub mod frames;
+pub mod georeference;
 pub mod image;
 pub(crate) mod palette;
 pub mod picture_style;

@@ -12,6 +12,7 @@ use h5fs_reader::model::{Container, Node, NodeId};
 
 use crate::elements::element_type;
 use crate::pictures::appearance::{Appearance, Interlace, Origin};
+use crate::pictures::georeference::GeoReference;
 use crate::pictures::image::{Image, PixelKind, PixelType};
 use crate::pictures::palette::Palette;
 
@@ -22,6 +23,8 @@ pub struct PictureStyle {
     pub appearance: Appearance,
     /// The colours of the pixels' numbers; `None` if the numbers are no indices of colours.
     pub palette: Option<Palette>,
+    /// Where the pixels are on the earth, if this was read.
+    pub georeference: Option<GeoReference>,
 }
 
 impl PictureStyle {
@@ -59,6 +62,7 @@ impl PictureStyle {
         Ok(PictureStyle {
             appearance,
             palette: palette.transpose()?,
+            georeference: None,
         })
     }
 }

@@ -7,10 +7,13 @@
 //! their byte order, except that half floats become single floats. The pixels begin at a multiple
 //! of 4096 bytes, so that a memory page of this file equals a page of the array's raw file.
 //!
+//! If rows and columns are a regular grid on the earth, each page has the tags of GeoTIFF.
+//!
 //! The first page describes the axes before rows and columns. If ImageJ supports the numbers, the
 //! description is for ImageJ. Otherwise it is the shape in JSON, as tifffile reads and writes it.
 
 mod field;
+mod geo_tags;
 
 use std::ops::Range;
 
@@ -23,6 +26,7 @@ use crate::elements::converted::ConvertedElements;
 use crate::elements::normal::normalize;
 use crate::framed::{self, FileHeader, FramedFile};
 use crate::pictures::appearance::{Interlace, Origin};
+use crate::pictures::georeference::GeoReference;
 use crate::pictures::image::{Image, PixelKind, PixelType, half_to_single};
 use crate::pictures::picture_style::PictureStyle;
 use crate::pictures::tiff::field::{NumberBuffer, TiffField};
@@ -45,7 +49,7 @@ pub fn file(elements: Elements, look: PictureStyle) -> Result<Option<FramedFile>
     let image = Image::from_datatype(&elements.datatype, dims, look.appearance);
     image.as_ref().map_or(Ok(()), check_interlace)?;
     let colours = look.palette.map(|palette| palette.tiff_color_map());
-    let Some(headers) = TiffHeaders::new(image, colours) else {
+    let Some(headers) = TiffHeaders::new(image, colours, look.georeference) else {
         return Ok(None);
     };
     let bytes = headers.pixel_bytes();
@@ -57,8 +61,8 @@ pub fn file(elements: Elements, look: PictureStyle) -> Result<Option<FramedFile>
     FramedFile::new(headers, content, bytes, 1).map(Some)
 }
 
-/// Returns the length of an image's TIFF file in bytes, without reading its elements; `None` if the
-/// image does not have a TIFF file.
+/// Returns the length in bytes of an image's TIFF file without a georeference, without reading its
+/// elements; `None` if the image does not have a TIFF file.
 ///
 /// # Errors
 /// Fails as `file` does.
@@ -66,7 +70,7 @@ pub fn length(image: Option<Image>) -> Result<Option<u64>> {
     image.as_ref().map_or(Ok(()), check_interlace)?;
     let colours = image.as_ref().and_then(|image| image.appearance.palette);
     // The length does not depend on the colours.
-    let headers = TiffHeaders::new(image, colours.map(|_| vec![0; COLOURS]));
+    let headers = TiffHeaders::new(image, colours.map(|_| vec![0; COLOURS]), None);
     let length = |headers: TiffHeaders| framed::length(headers.length(), headers.pixel_bytes(), 1);
     headers.map(length).transpose()
 }
@@ -119,6 +123,7 @@ struct TiffHeaders {
     description: Vec<u8>,
     /// The palette: all red values, then green, then blue.
     colours: Option<Vec<u16>>,
+    georeference: Option<GeoReference>,
     is_big: bool,
     /// Length in bytes of the file header and the first page's directory.
     first_length: u64,
@@ -129,7 +134,11 @@ struct TiffHeaders {
 }
 
 impl TiffHeaders {
-    fn new(image: Option<Image>, colours: Option<Vec<u16>>) -> Option<Self> {
+    fn new(
+        image: Option<Image>,
+        colours: Option<Vec<u16>>,
+        georeference: Option<GeoReference>,
+    ) -> Option<Self> {
         let mut image = image?;
         let stored_bytes = image.pixel.bytes;
         if (image.pixel.kind, stored_bytes) == (PixelKind::Float, 2) {
@@ -143,6 +152,7 @@ impl TiffHeaders {
         let mut headers = TiffHeaders {
             description: description(&image, pages),
             colours,
+            georeference: georeference.filter(|_| image.samples == 1),
             image,
             stored_bytes,
             pages,
@@ -269,6 +279,8 @@ impl TiffHeaders {
             fields.push(TiffField::short(338, 2));
         }
         fields.push(TiffField::shorts(339, vec![format; samples]));
+        let grid = self.georeference.iter();
+        fields.extend(grid.flat_map(geo_tags::fields));
         let next = if page + 1 < self.pages {
             self.directory_offset(page + 1)
         } else {
@@ -523,9 +535,12 @@ mod tests {
             } else {
                 PictureStyle::default()
             };
-            let headers =
-                TiffHeaders::new(Image::from_datatype(datatype, dims, look.appearance), None)
-                    .unwrap();
+            let headers = TiffHeaders::new(
+                Image::from_datatype(datatype, dims, look.appearance),
+                None,
+                None,
+            )
+            .unwrap();
             String::from_utf8(headers.description).unwrap()
         };
         let bytes = Datatype::integer(1, false, ByteOrder::Little);
@@ -556,6 +571,7 @@ mod tests {
         let bytes = Datatype::integer(1, false, ByteOrder::Little);
         TiffHeaders::new(
             Image::from_datatype(&bytes, dims, Appearance::default()),
+            None,
             None,
         )
     }

@@ -13,6 +13,7 @@ pub(super) enum FieldValue {
     Ascii(Vec<u8>),
     Shorts(Vec<u16>),
     Long(u64),
+    Doubles(Vec<f64>),
     /// Offsets and lengths, with four bytes each, or eight bytes in BigTIFF.
     Offsets(Vec<u64>),
 }
@@ -49,6 +50,7 @@ impl FieldValue {
         match self {
             FieldValue::Ascii(_) => 2,
             FieldValue::Shorts(_) => 3,
+            FieldValue::Doubles(_) => 12,
             FieldValue::Offsets(_) if is_big => 16,
             FieldValue::Long(_) | FieldValue::Offsets(_) => 4,
         }
@@ -58,6 +60,7 @@ impl FieldValue {
         match self {
             FieldValue::Ascii(text) => to_u64(text.len()),
             FieldValue::Shorts(numbers) => to_u64(numbers.len()),
+            FieldValue::Doubles(numbers) => to_u64(numbers.len()),
             FieldValue::Offsets(numbers) => to_u64(numbers.len()),
             FieldValue::Long(_) => 1,
         }
@@ -68,6 +71,11 @@ impl FieldValue {
             FieldValue::Ascii(text) => out.bytes.extend_from_slice(text),
             FieldValue::Shorts(numbers) => numbers.iter().for_each(|&number| out.short(number)),
             FieldValue::Long(number) => out.long(*number),
+            FieldValue::Doubles(numbers) => {
+                numbers
+                    .iter()
+                    .for_each(|number| out.long8(number.to_bits()));
+            }
             FieldValue::Offsets(numbers) => numbers.iter().for_each(|&number| out.offset(number)),
         }
     }
