@@ -16,7 +16,7 @@ use crate::table::time::PandasTime;
 
 /// Maximum number of array elements in a row for which each element becomes a column. Longer arrays
 /// become one column of lists.
-const MAX_SPLIT_ELEMENTS: u64 = 16;
+pub(super) const MAX_SPLIT_ELEMENTS: u64 = 16;
 
 /// The table of a group.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! The table of a group without a convention: those of its one-dimensional arrays that have the
-//! most frequent length.
+//! most frequent length. Two-dimensional arrays with as many rows, and with few values in each, are
+//! several columns of this table: `U[0]`, `U[1]` …
 //!
 //! If arrays have dimension scales, as netCDF variables do, the arrays with the same scale form the
 //! table. The scale itself, as their coordinate, is the first column. A netCDF dimension without
@@ -19,7 +20,7 @@ use h5fs_reader::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use h5fs_reader::wire::to_u64;
 
 use crate::limits;
-use crate::table::column::{GroupTable, RowField};
+use crate::table::column::{GroupTable, MAX_SPLIT_ELEMENTS, RowField};
 use crate::table::group::{Group, check_table_size};
 
 /// The property that all columns of a table share: a number of rows, or a dimension scale.
@@ -35,6 +36,8 @@ struct ColumnCandidate {
     order: Option<u64>,
     node: Arc<Node>,
     rows: RowDimension,
+    /// Whether the array is two-dimensional. Such arrays do not decide which rows form the table.
+    is_wide: bool,
 }
 
 impl ColumnCandidate {
@@ -53,7 +56,7 @@ pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
     let mut met = HashSet::new();
     let mut are_two = false;
     let all = visit_candidates(group, DamagePolicy::Skip, &mut |member| {
-        are_two = !met.insert(member.rows);
+        are_two = !member.is_wide && !met.insert(member.rows);
         !are_two
     })?;
     Ok(all && are_two)
@@ -69,7 +72,9 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut counts: HashMap<RowDimension, usize> = HashMap::new();
     let mut weight = 0;
     let all = visit_candidates(group, DamagePolicy::Fail, &mut |member| {
-        *counts.entry(member.rows).or_default() += 1;
+        if !member.is_wide {
+            *counts.entry(member.rows).or_default() += 1;
+        }
         let array = member.node.array().map_or(0, |array| array.weight());
         weight += to_u64(size_of::<ColumnCandidate>() + member.name.len()) + array;
         members.push(member);
@@ -79,7 +84,8 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     members.sort_by(|one, other| one.sort_key().cmp(&other.sort_key()));
     let count = |rows: RowDimension| counts.get(&rows).copied().unwrap_or(0);
     let most = members.iter().map(|member| count(member.rows)).max();
-    let mut chosen = members.iter().map(|member| member.rows);
+    let narrow = members.iter().filter(|member| !member.is_wide);
+    let mut chosen = narrow.map(|member| member.rows);
     let Some(rows) = chosen.find(|&rows| Some(count(rows)) == most) else {
         return Ok(GroupTable::default());
     };
@@ -142,22 +148,26 @@ fn column_candidate(
         Err(error) => return Err(named(error)),
     };
     let rows = row_shape(group, &node).map_err(named)?;
-    Ok(rows.map(|rows| ColumnCandidate {
+    Ok(rows.map(|(rows, is_wide)| ColumnCandidate {
         name: link.name,
         order: link.order,
         node,
         rows,
+        is_wide,
     }))
 }
 
-/// Returns the row shape of a one-dimensional array with elements. Returns `None` for any other
-/// object, and for a netCDF dimension without values.
-fn row_shape(group: &Group<'_>, node: &Node) -> Result<Option<RowDimension>> {
+/// Returns the row shape of an array with elements, and whether the array is two-dimensional.
+/// Returns `None` for any other object, for a row of too many values, and for a netCDF dimension
+/// without values.
+fn row_shape(group: &Group<'_>, node: &Node) -> Result<Option<(RowDimension, bool)>> {
     let NodeKind::Array(array) = &node.kind else {
         return Ok(None);
     };
-    let &[count] = array.shape.dims() else {
-        return Ok(None);
+    let (count, is_wide) = match *array.shape.dims() {
+        [count] => (count, false),
+        [count, width] if (1..=MAX_SPLIT_ELEMENTS).contains(&width) => (count, true),
+        _ => return Ok(None),
     };
     if count == 0 {
         return Ok(None);
@@ -166,9 +176,9 @@ fn row_shape(group: &Group<'_>, node: &Node) -> Result<Option<RowDimension>> {
     if is_scale(container, node.id)? {
         let has_values = !is_only_dimension(container, node.id)?;
         let scale = Some(node.id);
-        return Ok(has_values.then_some(RowDimension { count, scale }));
+        return Ok(has_values.then_some((RowDimension { count, scale }, is_wide)));
     }
     let scales = scales_from_list(container, node.id)?;
     let scale = scales.first().copied().flatten();
-    Ok(Some(RowDimension { count, scale }))
+    Ok(Some((RowDimension { count, scale }, is_wide)))
 }
