@@ -13,7 +13,8 @@ use crate::harness::{H5FS, LONG, SOON, h5fs, python, run, script};
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Documents whose commands `scripts/tour` does not run, with the reason.
-const ELSEWHERE: [(&str, &str); 3] = [
+const ELSEWHERE: [(&str, &str); 4] = [
+    ("docs/by-trade.md", "scripts/recipes runs them"),
     ("docs/python.md", "scripts/python-tests runs them"),
     ("docs/recipes.md", "scripts/recipes runs them"),
     (
