@@ -5,6 +5,7 @@ of files.py. Compares their output with the document.
 A recipe is skipped if one of its tools is missing, but bash still checks the syntax of its
 commands. Exit status 0 means that all recipes agree."""
 
+import importlib.util
 import os
 import re
 import shutil
@@ -36,9 +37,9 @@ class Recipe:
                 self.commands[-1][1].append(line)
 
     def lacks(self):
-        """Returns the first tool that is missing or does not work."""
+        """Returns the first program or Python module that is missing or does not work."""
         for tool in self.needs:
-            if not shutil.which(tool):
+            if not shutil.which(tool) and not importlib.util.find_spec(tool):
                 return tool
             # the client alone is useless
             if tool == "docker" and subprocess.run([tool, "info"], capture_output=True).returncode:
