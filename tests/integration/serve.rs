@@ -1,8 +1,10 @@
 //! Responses of `h5fs serve`: everything that a mount shows, with ranges and conditional requests.
 
 use std::fs;
+use std::path::Path;
 
-use crate::harness::{Mount, SOON, eventually, fixture, tree};
+use crate::harness::{LONG, Mount, SOON, eventually, fixture, tree};
+use crate::objects::server::Server;
 use crate::served::{Served, archive, encoded};
 
 /// The expected results come from a mount, through the kernel's own lookups and reads.
@@ -357,6 +359,57 @@ fn a_tag_is_that_of_the_bytes_that_are_sent() {
         (status.status, status.fields.contains_key("etag")),
         (304, false)
     );
+}
+
+/// The caches of clients outlast the server only if the tags do.
+#[test]
+fn original_files_have_the_same_tag_in_the_next_run() {
+    let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let target = "/.h5fs/original/serve.md";
+    let tags = [(); 2].map(|()| {
+        let served = Served::new(&[], &[&documents]);
+        let mut tag = String::new();
+        // A file that was just checked out gets a tag after a minute.
+        eventually(LONG, "a tag", || {
+            tag = served.get(target).field("etag").to_owned();
+            !tag.is_empty()
+        });
+        assert_ne!(served.get("/serve.md").field("etag"), tag);
+        tag
+    });
+    assert_eq!(tags[0], tags[1]);
+}
+
+#[test]
+fn the_tags_of_objects_are_as_strong_as_those_of_their_server() {
+    let server = Server::start();
+    let bytes = fs::read(fixture("tiny.latest.h5")).expect("read");
+    server.put_tagged("/data/strong.h5", bytes.clone(), "\"1\"");
+    server.put_tagged("/data/weak.h5", bytes, "W/\"1\"");
+    let endpoint = server.url("");
+    let words = ["--endpoint", &endpoint, "--anonymous"];
+    let tags = [(); 2].map(|()| {
+        let served = Served::new(&words, &[Path::new("s3://data/")]);
+        let targets = [
+            "/.h5fs/original/strong.h5",
+            "/.h5fs/original/weak.h5",
+            "/strong.h5/contiguous",
+        ];
+        targets.map(|target| {
+            let tag = served.get(target).field("etag").to_owned();
+            assert!(!tag.is_empty(), "{target}");
+            tag
+        })
+    });
+    assert_eq!(tags[0][0], tags[1][0]);
+    assert_ne!(tags[0][1], tags[1][1]);
+    // This program computes the content of other files.
+    assert_ne!(tags[0][2], tags[1][2]);
+    server.put_tagged("/data/strong.h5", b"other bytes".to_vec(), "\"2\"");
+    let served = Served::new(&words, &[Path::new("s3://data/")]);
+    let changed = served.get("/.h5fs/original/strong.h5");
+    assert_ne!(changed.field("etag"), tags[0][0]);
+    assert_eq!(changed.ok(), b"other bytes");
 }
 
 /// A document that can only be written from start to end is also the same each time.

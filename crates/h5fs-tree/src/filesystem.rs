@@ -677,6 +677,7 @@ impl Requests for Filesystem {
             identity: file.identity().filter(|_| is_fixed),
             generation: file.generation,
             state_tag: file.state_tag(),
+            stored_in: None,
         })
     }
 

@@ -1,5 +1,6 @@
 //! The trait with a method for each request of the kernel.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use h5fs_reader::array::{Bytes, CancelToken};
@@ -37,6 +38,10 @@ pub struct Version {
     /// The tag of the source's state, as pages have it. The tag is also known while the content must
     /// not be cached. `None` if the source is not watched for changes.
     pub state_tag: Option<String>,
+    /// The path or the URL of the directory whose file is the content, byte for byte. `identity`
+    /// then determines the content in every run of this program. `None` if this program computes
+    /// the content, or if the server of the file sends no strong entity tag.
+    pub stored_in: Option<PathBuf>,
 }
 
 /// A question about an object of a data file, in the terms of the protocol h5grove.

@@ -142,11 +142,12 @@ impl OrdinaryFile {
         }
     }
 
-    /// Returns the version of the file's current content, for clients that cache a copy.
+    /// Returns the version of the file's current content, for clients that cache a copy. `root` is
+    /// the path or the URL of the archive.
     ///
     /// # Errors
     /// Fails with the error of the operating system.
-    pub(super) fn version(&self) -> Result<Version> {
+    pub(super) fn version(&self, root: &Path) -> Result<Version> {
         let (length, identity) = match self {
             OrdinaryFile::Local { file, .. } => {
                 let metadata = file.metadata();
@@ -157,11 +158,16 @@ impl OrdinaryFile {
             }
             OrdinaryFile::Object { object, .. } => (object.length(), object.opened_identity()),
         };
+        let is_strong = match &identity {
+            Identity::Object(object) => object.state.has_strong_tag(),
+            Identity::File(_) | Identity::Directory(_) => true,
+        };
         Ok(Version {
             length,
             identity: Some(identity),
             generation: 0,
             state_tag: None,
+            stored_in: is_strong.then(|| root.to_owned()),
         })
     }
 

@@ -356,12 +356,13 @@ impl Requests for Archive {
     fn content_version(&self, handle: Handle, cancel: &CancelToken) -> Result<Version> {
         let open = self.handles.get(handle)?;
         match &open.content {
-            ArchiveContent::File(file) => file.version(),
+            ArchiveContent::File(file) => file.version(self.root.path()),
             ArchiveContent::Text(text) => Ok(Version {
                 length: text.length(),
                 identity: None,
                 generation: 0,
                 state_tag: None,
+                stored_in: None,
             }),
             ArchiveContent::InMember(inner) if !inner.is_directory => {
                 self.with_open_member(handle, inner, cancel, |filesystem| {

@@ -33,15 +33,20 @@ pub(super) enum ConditionResult {
 
 impl Validators {
     /// Returns the validators of the content at `path`. The validators are empty if two states of
-    /// the content cannot be distinguished. `seed` identifies this server process, because another
-    /// version of this program may show different content.
+    /// the content cannot be distinguished. `seed` identifies this server process. The tag of a
+    /// content that this program computes depends on `seed`, because another version of this
+    /// program, or other options, may show another content. The tag of stored bytes does not
+    /// depend on `seed`, so that the caches of clients outlast this process.
     pub(super) fn for_version(path: &[u8], version: &Version, seed: u64) -> Self {
         if version.identity.is_none() {
             return Validators::without_tag(version);
         }
+        let run = Some(seed).filter(|_| version.stored_in.is_none());
+        // The keys of this hasher are fixed. If another version of Rust has another algorithm, clients
+        // only lose their caches.
         let half = |number: u64| {
             let mut hasher = DefaultHasher::new();
-            (number, seed, path, version).hash(&mut hasher);
+            (number, run, path, version).hash(&mut hasher);
             hasher.finish()
         };
         let tag = format!("{:016x}{:016x}", half(0), half(1));
@@ -137,6 +142,7 @@ mod tests {
             identity: Some(Identity::File(Fingerprint::from_metadata(&metadata))),
             generation,
             state_tag: Some(format!("state-{generation}")),
+            stored_in: None,
         }
     }
 
@@ -163,6 +169,21 @@ mod tests {
         let uncached = Validators::for_version(b"a", &unknown, 7);
         assert_eq!(uncached, Validators::without_tag(&unknown));
         assert_eq!(uncached.tag, None);
+    }
+
+    #[test]
+    fn only_the_tag_of_stored_bytes_outlasts_a_run() {
+        let tag = |stored_in: Option<&str>, seed| {
+            let version = Version {
+                stored_in: stored_in.map(Into::into),
+                ..version(0)
+            };
+            Validators::for_version(b"a", &version, seed).tag
+        };
+        assert_ne!(tag(None, 7), tag(None, 8));
+        assert_eq!(tag(Some("/data"), 7), tag(Some("/data"), 8));
+        // Two servers may give the same tag to different objects.
+        assert_ne!(tag(Some("https://one/d"), 7), tag(Some("https://two/d"), 7));
     }
 
     #[test]
