@@ -343,7 +343,40 @@ fn process_called(name: &str, path: &Path) -> i32 {
     found.unwrap_or_else(|| panic!("no {name} for {}", path.display()))
 }
 
-/// A seccomp filter on the calling thread simulates a kernel without these calls.
+/// Runs `act` in a thread with a seccomp filter that simulates a kernel without these calls.
+fn without_calls(calls: &[nix::libc::c_long], act: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let rules = calls.iter().map(|call| (*call, vec![])).collect();
+            let refused = SeccompAction::Errno(Errno::ENOSYS as u32);
+            let machine = std::env::consts::ARCH.try_into().expect("a known machine");
+            let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, machine);
+            let program: BpfProgram = filter.and_then(TryInto::try_into).expect("a filter");
+            apply_filter(&program).expect("applied");
+            act();
+        });
+    });
+}
+
+#[test]
+fn a_directory_on_a_kernel_without_openat2_is_refused_in_one_line() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mount = Mount::prepare();
+    let end = format!(
+        "{}: this kernel or container has no openat2(2), which Linux has since version 5.6",
+        directory.path().display()
+    );
+    without_calls(&[nix::libc::SYS_openat2], || {
+        for words in [
+            [Path::new("ls"), directory.path()],
+            [directory.path(), &mount.path],
+        ] {
+            let refused = run(&mut h5fs(words), MOUNT_LIMIT);
+            assert_eq!(refused.one_line(), format!("h5fs: {end}"), "{words:?}");
+        }
+    });
+}
+
 #[test]
 fn a_kernel_without_it_is_said_in_one_line() {
     use nix::libc;
@@ -360,17 +393,9 @@ fn a_kernel_without_it_is_said_in_one_line() {
     let log = directory.path().join("log");
     let source = fixture("tiny.latest.h5");
     let mount = Mount::prepare();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let rules = calls.map(|call| (call, vec![])).into_iter().collect();
-            let refused = SeccompAction::Errno(Errno::ENOSYS as u32);
-            let machine = std::env::consts::ARCH.try_into().expect("a known machine");
-            let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, machine);
-            let program: BpfProgram = filter.and_then(TryInto::try_into).expect("a filter");
-            apply_filter(&program).expect("applied");
-            let mut command = h5fs([source.as_os_str(), mount.path.as_os_str()]);
-            run(command.arg("--log-file").arg(&log), MOUNT_LIMIT).success();
-        });
+    without_calls(&calls, || {
+        let mut command = h5fs([source.as_os_str(), mount.path.as_os_str()]);
+        run(command.arg("--log-file").arg(&log), MOUNT_LIMIT).success();
     });
     assert_eq!(fs::read(mount.at("contiguous")).expect("served").len(), 400);
     let said = fs::read_to_string(&log).expect("log");

@@ -48,13 +48,19 @@ impl LocalDirectory {
     /// Opens the directory at `path`, an absolute path without symbolic links.
     ///
     /// # Errors
-    /// Fails with the system's error.
+    /// Fails with the system's error, or if the kernel has no openat2(2).
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        Ok(LocalDirectory {
+        let directory = LocalDirectory {
             path: path.to_path_buf(),
             handle: open(path, flags, Mode::empty())?,
-        })
+        };
+        // An error without a number is the missing system call. It concerns the whole directory,
+        // and not the first path that is opened in it.
+        match directory.metadata(Path::new("")) {
+            Err(error) if error.raw_os_error().is_none() => Err(error),
+            _ => Ok(directory),
+        }
     }
 
     /// Returns the metadata of the entry at `path`, without following a symbolic link.
