@@ -10,15 +10,14 @@ import argparse
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
 import time
 
-BRIDGE = "h5fs-br"
-NETWORK = "10.213.77"
+from namespaces import BRIDGE, NETWORK, network, running, wait_for
+
 PORT = 9000
 KEYS = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -39,53 +38,6 @@ trap 'kill %1; wait; fusermount3 -u /mnt/run; exit' TERM
     --local-directory "$CACHE-dask" "$SCHEDULER" > "$CACHE.log" 2>&1 &
 wait
 """
-
-
-def run(*words):
-    subprocess.run(words, check=True)
-
-
-@contextlib.contextmanager
-def network(machines):
-    """Creates a bridge at address 1 of the network, and a network namespace at each of the next
-    addresses."""
-    names = [f"h5fs-m{number}" for number in range(1, machines + 1)]
-    try:
-        run("ip", "link", "add", BRIDGE, "type", "bridge")
-        run("ip", "address", "add", f"{NETWORK}.1/24", "dev", BRIDGE)
-        run("ip", "link", "set", BRIDGE, "up")
-        for number, name in enumerate(names, 1):
-            run("ip", "netns", "add", name)
-            run("ip", "link", "add", f"{name}-out", "type", "veth",
-                "peer", "name", "in", "netns", name)
-            run("ip", "link", "set", f"{name}-out", "master", BRIDGE, "up")
-            inside = ["ip", "-n", name]
-            run(*inside, "address", "add", f"{NETWORK}.{number + 1}/24", "dev", "in")
-            run(*inside, "link", "set", "in", "up")
-        yield names
-    finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "del", name], check=False)
-        subprocess.run(["ip", "link", "del", BRIDGE], check=False)
-
-
-@contextlib.contextmanager
-def running(*words, **how):
-    process = subprocess.Popen(words, **how)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def wait_for(port):
-    for _ in range(200):
-        try:
-            return socket.create_connection((f"{NETWORK}.1", port), 1).close()
-        except OSError:
-            time.sleep(0.05)
-    raise SystemExit(f"nobody answers at port {port}")
 
 
 def make_file(path):
