@@ -4,7 +4,7 @@
 //! | convention | attribute or tag of the group | columns |
 //! |---|---|---|
 //! | AnnData | `encoding-type` = `dataframe` | `_index`, then `column-order` |
-//! | sparse matrix | `encoding-type` = `csr_matrix`, `csc_matrix` | `row`, `col`, `value` |
+//! | sparse matrix | `encoding-type` = `csr_matrix`, `csc_matrix`; `MATLAB_sparse` | `row`, `col`, `value` |
 //! | HDMF, NWB | `colnames` | `id`, then `colnames` |
 //! | pandas | `pandas_type` | the index, then the frame's order |
 //! | astropy | tag `table/table` | the members of `columns` |

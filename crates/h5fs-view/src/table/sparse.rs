@@ -1,13 +1,15 @@
-//! Sparse matrices of AnnData and 10x Genomics. The table has one row for each stored value, with
+//! Sparse matrices of AnnData, 10x Genomics and MATLAB. The table has one row for each stored value, with
 //! its row and column in the matrix, counted from 0.
 //!
 //! | property of the group | matrix |
 //! |---|---|
 //! | `encoding-type`, or `h5sparse_format` in older files | `csr_matrix`, `csc_matrix`; `csr`, `csc` |
+//! | `MATLAB_sparse` | compressed by columns, from MATLAB 7.3 |
 //! | none; the name is `matrix`, with the members `barcodes` and `features` or `genes` | compressed by columns, from 10x Genomics |
 //!
-//! The members are `data`, `indices`, and `indptr`, which has the end of each row (or column). As
-//! in scipy, an `indptr` that [decreases, or does not end with the number of
+//! The members are `data`, `indices`, and `indptr`, which has the end of each row (or column). In
+//! MATLAB, the last two are `ir` and `jc`, and a matrix without values, which has only `jc`, is no
+//! table. As in scipy, an `indptr` that [decreases, or does not end with the number of
 //! values](super::runs::check_run_ends), is an error. So is an `indptr` whose length does not match
 //! the shape, and an index outside of the shape.
 
@@ -32,7 +34,14 @@ pub(super) fn is_table(group: &Group<'_>) -> Result<bool> {
     Ok(compressed_axis(group)?.is_some())
 }
 
+/// Name of the attribute with the number of rows of a sparse matrix of MATLAB.
+const MATLAB_ROWS: &[u8] = b"MATLAB_sparse";
+
 fn compressed_axis(group: &Group<'_>) -> Result<Option<CompressedAxis>> {
+    if is_of_matlab(group)? {
+        let has_values = group.find_member(b"data")?.is_some();
+        return Ok(has_values.then_some(CompressedAxis::Columns));
+    }
     let encoding = match group.attribute_text(ENCODING)? {
         Some(encoding) => Some(encoding),
         None => group.attribute_text(b"h5sparse_format")?,
@@ -52,6 +61,17 @@ fn compressed_axis(group: &Group<'_>) -> Result<Option<CompressedAxis>> {
     let has_features =
         group.find_member(b"features")?.is_some() || group.find_member(b"genes")?.is_some();
     Ok(has_features.then_some(CompressedAxis::Columns))
+}
+
+fn is_of_matlab(group: &Group<'_>) -> Result<bool> {
+    Ok(attribute_integers(group.container, group.id, MATLAB_ROWS)?.is_some())
+}
+
+/// Returns the number of rows of a matrix of MATLAB, and of its columns, whose ends are `ends`.
+fn matlab_shape(group: &Group<'_>, ends: &RowField) -> Result<Option<[u64; 2]>> {
+    let rows = attribute_integers(group.container, group.id, MATLAB_ROWS)?;
+    let rows = rows.and_then(|rows| u64::try_from(*rows.first()?).ok());
+    Ok(rows.map(|rows| [rows, ends.rows().saturating_sub(1)]))
 }
 
 /// Returns the number of rows and columns of the matrix. The file has them in an attribute, or, in
@@ -88,11 +108,14 @@ fn matrix_shape(group: &Group<'_>) -> Result<Option<[u64; 2]>> {
 /// # Errors
 /// `Corrupt` if a member is malformed.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
-    let (values, indices) = (
-        group.member_field(b"data")?,
-        group.member_field(b"indices")?,
-    );
-    let ends = group.member_field(b"indptr")?;
+    let is_of_matlab = is_of_matlab(group)?;
+    let [indices, ends] = if is_of_matlab {
+        [b"ir", &b"jc"[..]]
+    } else {
+        [b"indices", &b"indptr"[..]]
+    };
+    let (values, indices) = (group.member_field(b"data")?, group.member_field(indices)?);
+    let ends = group.member_field(ends)?;
     if ends.rows() == 0 {
         return Err(Error::corrupt(
             "table: an indptr that does not begin with 0",
@@ -101,7 +124,12 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     }
     let rows = values.rows();
     let compressed = compressed_axis(group)?.unwrap_or(CompressedAxis::Rows);
-    let others = match matrix_shape(group)? {
+    let shape = if is_of_matlab {
+        matlab_shape(group, &ends)?
+    } else {
+        matrix_shape(group)?
+    };
+    let others = match shape {
         Some([rows, columns]) => {
             let (runs, bound) = match compressed {
                 CompressedAxis::Rows => (rows, columns),
