@@ -239,6 +239,13 @@ fn shared_messages_that_lead_nowhere() {
     bad_alone_is_bad(shared(Vec::new()));
     // In a heap, but the file has none.
     bad_alone_is_bad(shared(vec![3, 1, 0, 0, 0, 0, 0, 0, 0, 0]));
+    // On the global heap, which only version 1.0 of the format permits.
+    let on_global_heap = [vec![1, 1, 0, 0, 0, 0, 0, 0], words(&[96, 1])].concat();
+    let error = bad_alone_is_bad(shared(on_global_heap)).to_string();
+    assert!(
+        error.contains("version 1, type 1 is not supported"),
+        "{error}"
+    );
     // In a header without a message of this type.
     let mut file = Hdf5::new();
     let other = file.put(&header_2(&[dataspace(&[4])]));
@@ -330,7 +337,7 @@ fn datasets_that_lack_a_message() {
 #[test]
 fn messages_for_writers_are_not_parsed() {
     let garbage = vec![0xff; 40];
-    let nonsense: Vec<Message> = [0x0e, 0x12, 0x17, 0x18, 0x13]
+    let nonsense: Vec<Message> = [0x09, 0x0e, 0x12, 0x17, 0x18, 0x13]
         .map(|kind| Message(kind, 0, garbage.clone()))
         .into();
     let mut file = Hdf5::new();
@@ -338,4 +345,20 @@ fn messages_for_writers_are_not_parsed() {
     let bad = file.put(&dataset(&[8], &byte_type(), contiguous(data, 8), &nonsense));
     let tree = good_is_good(file.beside_good(bad));
     assert_eq!(tree.content("bad"), Ok(b"readable".to_vec()));
+}
+
+/// Other programs cannot know what such a message changes.
+#[test]
+fn unknown_messages_that_must_be_known_are_named() {
+    const MUST_BE_KNOWN: u8 = 0x80;
+    let error = bad_alone_is_bad(with_bad_dataset(vec![Message(
+        0x1f,
+        MUST_BE_KNOWN,
+        vec![0; 8],
+    )]));
+    let error = error.to_string();
+    assert!(
+        error.contains("message type 0x001f is not supported"),
+        "{error}"
+    );
 }

@@ -133,6 +133,41 @@ fn extensions_for_writers_are_not_parsed() {
     }
 }
 
+/// The form of a later version may differ, so the structure is not read.
+#[test]
+fn later_versions_of_file_structures_are_named() {
+    const SHARED_MESSAGE_TABLE: u8 = 0x0f;
+    let driver = [
+        b"\x09NCSAfami",
+        &8_u16.to_le_bytes()[..],
+        &words(&[1 << 20]),
+    ]
+    .concat();
+    let image = [vec![9], words(&[96, 64])].concat();
+    let table = [vec![9], words(&[96]), vec![1]].concat();
+    for (kind, body) in [
+        (kind::DRIVER_INFO, driver),
+        (kind::CACHE_IMAGE, image),
+        (SHARED_MESSAGE_TABLE, table),
+    ] {
+        let (file, root) = rooted_good();
+        let error = refused(extended(file, root, &[Message(kind, 0, body)])).to_string();
+        assert!(error.contains("version 9 is not supported"), "{error}");
+    }
+    let (mut file, root) = rooted_good();
+    let block = [
+        &[9, 0, 0, 0, 8, 0, 0, 0],
+        &b"NCSAfami"[..],
+        &words(&[1 << 20]),
+    ]
+    .concat();
+    let driver = file.put(&block);
+    let end = file.0.len() as u64;
+    file.put_at(0, &superblock_0(end, driver, root));
+    let error = refused(file.0).to_string();
+    assert!(error.contains("version 9 is not supported"), "{error}");
+}
+
 /// Addresses of the superblock, of bytes in it, and of the root group.
 #[test]
 fn driver_information_that_is_none_is_refused() {

@@ -55,7 +55,7 @@ impl SharedMessages {
     /// message `message`.
     pub(crate) fn with_table(metadata: Arc<Metadata>, message: &RawMessage<'_>) -> Result<Self> {
         let mut cursor = Cursor::new(message.data, message.at, "shared message table message");
-        cursor.skip(1)?; // version
+        cursor.read_version(0..=0)?;
         let table = metadata.read_defined_address(&mut cursor)?;
         let count = cursor.u8()?;
         let indexes = read_table(&metadata, table, count)?.into();
@@ -88,6 +88,8 @@ impl SharedMessages {
         data: &'a [u8],
         at: u64,
     ) -> Result<MessageBody<'a>> {
+        /// The flag for a body on the global heap, which only version 1.0 of the format defines.
+        const ON_GLOBAL_HEAP: u8 = 1;
         if !is_shared {
             return Ok(MessageBody {
                 bytes: Cow::Borrowed(data),
@@ -96,7 +98,7 @@ impl SharedMessages {
         }
         let mut cursor = Cursor::new(data, at, "shared message");
         let bytes = match (cursor.u8()?, cursor.u8()?) {
-            (1, _) => {
+            (1, flags) if flags & ON_GLOBAL_HEAP == 0 => {
                 cursor.skip(self.metadata.structure_size(0, 1, 6))?; // an unused name offset
                 self.read_committed(kind, &mut cursor)?
             }
@@ -172,7 +174,8 @@ fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<SharedM
 /// Reads one index of the shared message table. A reader needs only the heap, because a shared
 /// message contains the heap ID of its body. The list or B-tree of the index is only for writers.
 fn read_index(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<SharedMessageIndex> {
-    cursor.skip(1 + 1)?; // version, kind of index
+    cursor.read_version(0..=0)?;
+    cursor.skip(1)?; // kind of index
     let message_types = cursor.u16()?;
     cursor.skip(4 + 2 + 2 + 2)?; // smallest size, cutoffs, number of messages
     metadata.read_address(cursor)?; // the list or B-tree

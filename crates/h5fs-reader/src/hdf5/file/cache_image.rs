@@ -42,7 +42,7 @@ pub(crate) fn apply_cache_image(
     all: &ImageStructureCounter,
 ) -> Result<SharedSource> {
     let mut cursor = Cursor::new(message.data, message.at, "metadata cache image message");
-    cursor.skip(1)?; // version
+    cursor.read_version(0..=0)?;
     let Some(at) = metadata.read_address(&mut cursor)? else {
         return Ok(Arc::clone(metadata.source()));
     };

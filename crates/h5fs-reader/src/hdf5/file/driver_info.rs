@@ -47,7 +47,8 @@ pub(crate) fn open_members_from_block(
     const WHAT: &str = "driver information block";
     let prefix = metadata.unverified_block(at, 16, WHAT)?;
     let mut cursor = Cursor::new(&prefix, at, WHAT);
-    cursor.skip(1 + 3)?; // version, reserved
+    cursor.read_version(0..=0)?;
+    cursor.skip(3)?; // reserved
     let length = u64::from(cursor.u32()?).plus(16);
     let block = metadata.unverified_block(at, length, WHAT)?;
     let mut cursor = Cursor::new(&block, at, WHAT);
@@ -64,7 +65,7 @@ pub(crate) fn open_members_from_message(
     neighbours: &Neighbours,
 ) -> Result<AssembledFile> {
     let mut cursor = Cursor::new(message.data, message.at, "driver info message");
-    cursor.skip(1)?; // version
+    cursor.read_version(0..=0)?;
     let driver = cursor.read_array()?;
     cursor.skip(2)?; // size of the information
     open_members(metadata, &driver, &mut cursor, neighbours)
