@@ -5,7 +5,7 @@ use std::fs;
 use crate::harness::{LONG, Mount, fixtures, run, script};
 
 /// The themes, each with the prefixes of its fixtures' names.
-const THEMES: &[(&str, &[&str])] = &[
+pub(crate) const THEMES: &[(&str, &[&str])] = &[
     (
         "superblocks",
         &[

@@ -28,6 +28,7 @@ mod far;
 mod faults;
 mod fetcher;
 mod fixtures;
+mod formats;
 mod h5grove;
 mod harness;
 mod hdf5_file;
