@@ -1,5 +1,5 @@
-//! The part of an array that a selector picks, as a container. The values of its dimension scales
-//! are selected at the same positions.
+//! The part of an array that a selector picks, as a container. The values of its dimension scales,
+//! and of other arrays along its dimensions, are selected at the same positions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ struct SelectedArray {
 
 impl SelectedPart {
     /// Selects the part of the array of `node` that `selector` picks. `scales` has the dimension
-    /// scale of each of its dimensions.
+    /// scale of each of its dimensions. `others` are further arrays whose first dimension is the
+    /// dimension of the array with this number.
     ///
     /// # Errors
     /// `NotFound` if the array does not have the part. `Unsupported` if a scale describes two
@@ -43,6 +44,7 @@ impl SelectedPart {
         node: &Node,
         selector: &Selector,
         scales: &[Option<NodeId>],
+        others: &[(NodeId, usize)],
     ) -> Result<Self> {
         let array = node.array().ok_or(Error::NotFound)?;
         let selection = selector.select(&array.datatype, &array.shape)?;
@@ -50,12 +52,16 @@ impl SelectedPart {
         // The dimensions of a member of a record can be those of its own array.
         let dimensions = selector.dimensions(dims.len()).unwrap_or_default();
         let mut positions: HashMap<NodeId, (u64, DimensionPositions)> = HashMap::new();
-        for (dimension, scale) in scales.iter().enumerate().take(dims.len()) {
-            let (Some(scale), Ok(selected)) = (scale, selector.positions(dims, dimension)) else {
+        let numbered = scales.iter().enumerate().take(dims.len());
+        let along = numbered.filter_map(|(dimension, scale)| Some(((*scale)?, dimension)));
+        for (scale, dimension) in along.chain(others.iter().copied()) {
+            let (Some(&length), Ok(selected)) =
+                (dims.get(dimension), selector.positions(dims, dimension))
+            else {
                 continue;
             };
-            let selected = (dims[dimension], selected);
-            let earlier = positions.insert(*scale, selected.clone());
+            let selected = (length, selected);
+            let earlier = positions.insert(scale, selected.clone());
             if earlier.is_some_and(|earlier| earlier != selected) {
                 let what = "a part in which two dimensions with one scale have different positions";
                 return Err(Error::unsupported(what, None));

@@ -55,7 +55,7 @@ pub fn group_file(source: &NetcdfSource<'_>, group: NodeId) -> Result<NetcdfFile
 }
 
 /// Creates the file of the array `node` at `path`: the array, the coordinate variables of its
-/// dimensions, and those of `scales` that have one value.
+/// dimensions, those of `scales` that have one value, and the variables `named`.
 ///
 /// # Errors
 /// `Unsupported` if netCDF does not have such an array. Otherwise fails as [`group_file`] does.
@@ -64,6 +64,7 @@ pub fn array_file(
     node: &Node,
     path: &[u8],
     scales: &[NodeId],
+    named: &[NodeId],
 ) -> Result<NetcdfFile> {
     let mut plan = FilePlan::new(source);
     plan.done.insert(node.id);
@@ -75,6 +76,13 @@ pub fn array_file(
     for &scale in scales {
         plan.add_single_value(scale)?;
     }
+    for &variable in named {
+        let node = ignore_permanent(source.container.node(variable))?;
+        if let Some(node) = node.filter(|_| plan.done.insert(variable)) {
+            plan.add_coordinate(&node)?;
+        }
+    }
+    plan.add_coordinates()?;
     plan.finish()
 }
 

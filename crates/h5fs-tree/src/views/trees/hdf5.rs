@@ -66,27 +66,41 @@ fn array_opener(file: &Arc<FileState>, part: Option<Arc<SelectedPart>>) -> Array
 }
 
 /// Returns the root of the computed file: the group itself, or a group with the dataset and the
-/// dimension scales to which it refers.
+/// objects that it needs.
 fn root_group(subject: &ViewSubject<'_>, container: &dyn Container) -> Result<RootGroup> {
     let node = subject.node;
     if !matches!(node.kind, NodeKind::Array(_)) {
         return Ok(RootGroup::Group(node.id));
     }
     let mut objects = vec![(name_of(&subject.known_path()?), node.id)];
-    for scale in part::scales(subject, node)?.into_iter().flatten() {
-        if is_without_meaning(container, scale)? {
+    for needed in needed_objects(subject, node)? {
+        if is_without_meaning(container, needed)? {
             continue;
         }
-        let path = subject.file.path_index().checked_path(scale)?;
+        let path = subject.file.path_index().checked_path(needed)?;
         let name = name_of(&path.unwrap_or_default());
         if objects
             .iter()
-            .all(|(other, node)| *other != name && *node != scale)
+            .all(|(other, node)| *other != name && *node != needed)
         {
-            objects.push((name, scale));
+            objects.push((name, needed));
         }
     }
     Ok(RootGroup::Named(objects))
+}
+
+/// Returns the dimension scales of the array of `node`, the variables that its attributes name, and
+/// the dimension scales of these variables.
+fn needed_objects(subject: &ViewSubject<'_>, node: &Node) -> Result<Vec<NodeId>> {
+    let scales = part::scales(subject, node)?;
+    let named = part::named_variables(subject, node, &scales)?;
+    let mut needed: Vec<NodeId> = scales.into_iter().flatten().collect();
+    for variable in named {
+        needed.push(variable.node);
+        let own = dimensions::scales_from_list(&*subject.file.container, variable.node)?;
+        needed.extend(own.into_iter().flatten());
+    }
+    Ok(needed)
 }
 
 /// Returns whether a scale is only a dimension, of which one position was selected.

@@ -16,7 +16,7 @@ use crate::data_files::file_state::FileState;
 use crate::limits;
 use crate::views::store_object::group_has_arrays;
 use crate::views::trees::csv::is_plain_group;
-use crate::views::trees::part::ShownPart;
+use crate::views::trees::part::{self, ShownPart};
 use crate::views::trees::view_tree::{
     EMPTY_FORM, EMPTY_TREE, FileSize, ViewForm, ViewSubject, ViewTree,
 };
@@ -87,7 +87,10 @@ fn open(subject: &ViewSubject<'_>) -> Result<Box<dyn View>> {
         Some(_) => {
             let node = container.node(subject.node.id)?;
             let path = subject.known_path()?;
-            array_file(&source, &node, &path, &scales.unwrap_or_default())?
+            let own = part::scales(subject, subject.node)?;
+            let named = part::named_variables(subject, subject.node, &own)?;
+            let named: Vec<NodeId> = named.iter().map(|variable| variable.node).collect();
+            array_file(&source, &node, &path, &scales.unwrap_or_default(), &named)?
         }
         None if is_plain_group(subject.node) => group_file(&source, subject.node.id)?,
         None => return Err(Error::NotFound),
