@@ -3,7 +3,9 @@
 
 #![no_main]
 
-use h5fs_reader::model::selector::{Selector, split_selector};
+use h5fs_reader::model::selector::Selector;
+use h5fs_reader::model::selector::labels::LabelSelector;
+use h5fs_reader::model::selector::split::split_selector;
 use h5fs_tree::name::{escape, is_shortened, unescape};
 
 libfuzzer_sys::fuzz_target!(|name: &[u8]| {
@@ -20,6 +22,7 @@ libfuzzer_sys::fuzz_target!(|name: &[u8]| {
         }
     }
     let _ = Selector::parse(name);
+    let _ = LabelSelector::parse(name);
     for (array, selector) in split_selector(name) {
         assert_eq!([array, selector].concat(), name);
         let _ = Selector::parse(selector);

@@ -4,9 +4,12 @@
 //! field']['x'][10:20]`. A selector consists of brackets, one after another. A bracket contains
 //! either a field's name, bare or quoted, or indices. Indices are integers, slices, at most one
 //! ellipsis and at most one list of integers. Bare text that is not an index is a name. In a quoted
-//! name, `\` makes the next byte literal.
+//! name, `\` makes the next byte literal. Selectors that name dimensions are in
+//! `selector/labels.rs`.
 
 pub mod fault;
+pub mod labels;
+pub mod split;
 
 use crate::limits;
 use crate::wire::Count;
@@ -50,16 +53,6 @@ impl Selector {
         }
         (!steps.is_empty()).then_some(Selector(steps))
     }
-}
-
-/// Returns all divisions of `name` into a name that is not empty and a valid selector, the longest
-/// name first.
-pub fn split_selector(name: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    let places = name.iter().enumerate().rev();
-    places
-        .filter(|&(at, &byte)| byte == b'[' && at > 0)
-        .filter_map(|(at, _)| name.split_at_checked(at))
-        .filter(|(_, selector)| Selector::parse(selector).is_some())
 }
 
 /// Parses the text after an opening bracket up to the closing bracket. Returns the step and the
@@ -248,20 +241,5 @@ mod tests {
         let list = |count: usize| format!("[[{}]]", vec!["0"; count].join(","));
         assert!(is_selector(&list(limits::SELECTED_PLACES)));
         assert!(!is_selector(&list(limits::SELECTED_PLACES + 1)));
-    }
-
-    #[test]
-    fn names_with_brackets_of_their_own() {
-        let ways = |name: &'static str| {
-            split_selector(name.as_bytes())
-                .map(|(name, _)| str::from_utf8(name).unwrap())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(ways("a[0][x]"), ["a[0]", "a"]);
-        assert_eq!(ways("a['x[0]']"), ["a"]);
-        assert_eq!(ways("a[[0,1],:]"), ["a"]);
-        assert_eq!(ways("a[[0,1]][2]"), ["a[[0,1]]", "a"]);
-        assert!(ways("[0]").is_empty());
-        assert!(ways("a[]").is_empty());
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use h5fs_reader::error::{Error, Result};
 use h5fs_reader::model::Node;
-use h5fs_reader::model::selector::{self, Selector, split_selector};
+use h5fs_reader::model::selector::split::split_selector;
+use h5fs_reader::model::selector::{self, Selector};
 use h5fs_view::elements::part::ArrayPart;
 use h5fs_view::view::View;
 
