@@ -7,6 +7,7 @@
 //! exactly. As text, a number that is exact to the nanosecond keeps its nanoseconds, as in xarray.
 //! This applies to the calendars and years of NumPy's `datetime64[ns]`.
 
+pub mod period;
 pub mod round;
 
 use h5fs_reader::error::{Error, Result};
