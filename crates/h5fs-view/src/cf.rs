@@ -6,6 +6,7 @@ mod coordinates;
 pub mod decoded;
 pub(super) mod decoding;
 pub mod group_variables;
+pub mod labels;
 pub(super) mod row_mapping;
 mod siblings;
 pub mod table;

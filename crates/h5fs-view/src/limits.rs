@@ -172,6 +172,9 @@ pub const COORDINATE_NAMES: usize = 1 << 20;
 /// Maximum coordinates of a netCDF variable, in addition to the coordinates of its dimensions.
 pub const COORDINATES: usize = 64;
 
+/// Maximum values of a coordinate that a selector by value compares with its labels.
+pub const LABELS: u64 = 1 << 24;
+
 /// Maximum links of one group that are examined for its table, if no convention names the columns.
 pub const TABLE_MEMBERS: usize = 65_536;
 

@@ -23,12 +23,16 @@ pub(super) struct Coordinate {
     pub(super) dimensions: Vec<usize>,
 }
 
-/// A search for the coordinates of one variable.
+/// A search for the coordinates of one array, which is a variable or has dimension scales.
 pub(super) struct CoordinateFinder<'a> {
     pub(super) container: &'a dyn Container,
     pub(super) paths: &'a SharedPaths,
-    /// The variable whose coordinates are searched, and its path.
-    pub(super) variable: &'a Variable,
+    /// The array whose coordinates are searched.
+    pub(super) node: NodeId,
+    /// The dimension scale of each dimension of the array, if it has one.
+    pub(super) scales: &'a [Option<NodeId>],
+    pub(super) dims: &'a [u64],
+    /// The path of the array.
     pub(super) path: &'a [u8],
     pub(super) siblings: &'a GroupVariableCache,
 }
@@ -98,10 +102,10 @@ impl CoordinateFinder<'_> {
         let others: Vec<NodeId> = of_dropped.chain(taken.iter().copied()).collect();
         let (mut members, named) = self.group_members()?;
         members.retain(|member| {
-            let is_of_dimension = self.variable.scales.contains(&Some(member.node));
+            let is_of_dimension = self.scales.contains(&Some(member.node));
             named.contains(&member.name) && !is_of_dimension && !others.contains(&member.node)
         });
-        let own = attribute_text(self.container, self.variable.node, b"coordinates")?;
+        let own = attribute_text(self.container, self.node, b"coordinates")?;
         let own = own.unwrap_or_default();
         let own: Vec<&[u8]> = split_names(&own).take(limits::COORDINATES).collect();
         members.sort_by_cached_key(|member| {
@@ -118,13 +122,13 @@ impl CoordinateFinder<'_> {
     }
 
     fn scale(&self, dimension: usize) -> Option<NodeId> {
-        self.variable.scales.get(dimension).copied().flatten()
+        self.scales.get(dimension).copied().flatten()
     }
 
     /// Returns the array at `node` as a coordinate called `name`. Returns `None` if a dimension of
     /// the array is not a dimension of the variable.
     fn coordinate_from_node(&self, name: Vec<u8>, node: NodeId) -> Result<Option<Coordinate>> {
-        if node == self.variable.node {
+        if node == self.node {
             return Ok(None);
         }
         let found = self.container.node(node)?;
@@ -136,14 +140,13 @@ impl CoordinateFinder<'_> {
         };
         let scales = variable.scales.iter();
         let all = scales.map(|scale| {
-            let mut of_variable = self.variable.scales.iter();
+            let mut of_variable = self.scales.iter();
             of_variable.position(|own| own == scale && own.is_some())
         });
         let Some(dimensions) = all.collect::<Option<Vec<usize>>>() else {
             return Ok(None);
         };
-        let dims = self.variable.dims();
-        let extents = dimensions.iter().map(|&dimension| dims[dimension]);
+        let extents = dimensions.iter().map(|&dimension| self.dims[dimension]);
         // A coordinate with one dimension may be shorter than the variable's dimension.
         let fits = dimensions.len() == 1 || extents.eq(variable.dims());
         Ok(fits.then_some(Coordinate {

@@ -146,7 +146,9 @@ fn coordinate_columns(
     let finder = CoordinateFinder {
         container: &*around.container,
         paths: &around.paths,
-        variable,
+        node: variable.node,
+        scales: &variable.scales,
+        dims: &variable.dims(),
         path,
         siblings: &GroupVariableCache::default(),
     };
