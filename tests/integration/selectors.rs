@@ -108,3 +108,71 @@ fn cat_follows_links_with_selectors() {
     let line = refused.one_line();
     assert!(line.contains("4 is out of range: the shape is ["), "{line}");
 }
+
+#[test]
+fn values_of_coordinates_select_as_in_xarray() {
+    let (directory, main) = written("labels.py");
+    let mount = Mount::new(&main);
+    compare("labels.py", "check", &[directory.path(), &mount.path]);
+}
+
+#[test]
+fn values_of_joined_coordinates_select_parts() {
+    let (directory, _) = written("labels.py");
+    let mount = Mount::new(&directory.path().join("runs"));
+    compare("labels.py", "joined", &[&mount.path]);
+}
+
+#[test]
+fn cat_explains_selectors_by_value() {
+    let (_directory, main) = written("labels.py");
+    for (path, reason) in [
+        (
+            "temp[foo=1]",
+            "no dimension \"foo\" (dimensions: time, latitude, longitude)",
+        ),
+        (
+            "temp[latitude=61]",
+            "latitude: no such value; the coordinate has 7 values from 60.0 to -60.0",
+        ),
+        (
+            "temp[time=2021]",
+            "time: no such value; the coordinate has 90 values from 2020-01-15T00:00:00 to \
+             2020-04-13T00:00:00",
+        ),
+        (
+            "temp[time=2020-02-30]",
+            "time: `2020-02-30` is not a time of the calendar standard",
+        ),
+        ("temp[latitude=north]", "latitude: `north` is not a number"),
+        (
+            "temp[time=2020,0:3]",
+            "`0:3` has no dimension: name every dimension of the bracket",
+        ),
+        (
+            "temp[longitude@5]",
+            "5 is out of range: the shape is [90, 7, 5]",
+        ),
+        (
+            "words[my station=~Bern]",
+            "my station: no text is nearest to another",
+        ),
+        (
+            "short[seven=3]",
+            "seven: the coordinate has 7 values, and the dimension has length 8",
+        ),
+        ("plane[square=0]", "square: the dimension has no coordinate"),
+        ("labelled[row=1]", "row@0 selects by position"),
+        (
+            ".h5fs/csv/temp[foo=1].csv",
+            "no dimension \"foo\" (dimensions: time, latitude, longitude)",
+        ),
+        ("behind[broken=3]", "checksum"),
+    ] {
+        let mut command = h5fs(["cat"]);
+        let refused = run(command.arg(&main).arg(path), SOON);
+        assert!(!refused.status.success(), "{path}");
+        let line = refused.one_line();
+        assert!(line.contains(reason), "{path}: {line}");
+    }
+}

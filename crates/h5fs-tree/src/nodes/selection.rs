@@ -15,6 +15,7 @@ use crate::data_files::file_state::FileState;
 use crate::errno::is_fault;
 use crate::name;
 use crate::names::link_resolution::{LinkedObject, resolve_link};
+use crate::nodes::label_selection::positional_selector;
 use crate::nodes::node::TargetInode;
 use crate::nodes::object::refuse_temporarily_unreadable;
 use crate::stat::LookupEntry;
@@ -34,7 +35,11 @@ pub(crate) trait SelectionDirectory {
     /// `ELOOP` for a cycle of links.
     fn linked_object(&self, shown: &[u8]) -> Result<Option<LinkedObject>>;
 
-    /// Opens the part of the object at `place` that the shown `selector` names.
+    /// Returns whether the directory shows arrays in the full length of their unlimited dimensions.
+    fn shows_padded_variables(&self) -> bool;
+
+    /// Opens the part of the object at `place` that `selector` names, which has no names of
+    /// dimensions and no escapes.
     ///
     /// # Errors
     /// `NotFound` if the selector does not fit the object.
@@ -61,7 +66,7 @@ pub(crate) trait SelectionDirectory {
             let Some(place) = self.linked_object(object)? else {
                 continue;
             };
-            let length = match self.open_part(&place, selector) {
+            let length = match self.open_shown_part(&place, selector) {
                 Err(Error::NotFound) => continue,
                 Err(error) if !is_fault(&error) => return Err(error),
                 // A part that cannot be read is a file whose attribute describes the error.
@@ -82,7 +87,7 @@ pub(crate) trait SelectionDirectory {
         for (at, _) in positions.filter(|&(at, &byte)| byte == b'[' && at > 0) {
             let (before, selector) = name.split_at(at);
             if let Some(place) = self.linked_object(before)? {
-                return Ok(invalid_selector_reason(&place.node, selector));
+                return self.invalid_selector_reason(&place, selector);
             }
         }
         Ok(None)
@@ -97,8 +102,46 @@ pub(crate) trait SelectionDirectory {
         let mut parts = name.splitn(2, |&byte| byte == b'/');
         let (object, selector) = parts.next().zip(parts.next()).ok_or(Error::NotFound)?;
         let place = self.linked_object(object)?.ok_or(Error::NotFound)?;
-        let view = self.open_part(&place, selector)?;
+        let view = self.open_shown_part(&place, selector)?;
         Ok((view, place.node))
+    }
+
+    /// Opens the part of the object at `place` that the shown `selector` names.
+    ///
+    /// # Errors
+    /// `NotFound` if the selector does not fit the object. Fails if a coordinate cannot be read.
+    fn open_shown_part(&self, place: &LinkedObject, selector: &[u8]) -> Result<Box<dyn View>> {
+        // The names in selectors are escaped like other names.
+        let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
+        let is_padded = self.shows_padded_variables();
+        let found = positional_selector(&place.file, &place.node, selector, is_padded)?;
+        self.open_part(place, &found.map_err(|_| Error::NotFound)?)
+    }
+
+    /// Returns the reason why the shown `selector` is invalid for the object at `place`, or `None`
+    /// if it is valid.
+    ///
+    /// # Errors
+    /// Fails if a coordinate cannot be read.
+    fn invalid_selector_reason(
+        &self,
+        place: &LinkedObject,
+        selector: &[u8],
+    ) -> Result<Option<String>> {
+        let Some(array) = place.node.array() else {
+            let reason = "a selector needs an array, and this object is not an array";
+            return Ok(Some(reason.to_owned()));
+        };
+        let Some(selector) = name::unescape(selector, false) else {
+            return Ok(None);
+        };
+        let is_padded = self.shows_padded_variables();
+        Ok(
+            match positional_selector(&place.file, &place.node, selector, is_padded)? {
+                Ok(selector) => selector::fault::explain(&selector, &array.datatype, &array.shape),
+                Err(reason) => Some(reason),
+            },
+        )
     }
 
     /// Increments the lookup count of the selection that `selector` names in the object at `place`,
@@ -161,13 +204,15 @@ impl SelectionDirectory for GroupSelections<'_> {
         linked_object(self.0, shown)
     }
 
+    fn shows_padded_variables(&self) -> bool {
+        false
+    }
+
     fn open_part(&self, place: &LinkedObject, selector: &[u8]) -> Result<Box<dyn View>> {
         let (file, node) = (&place.file, &*place.node);
-        // The names of fields are escaped like other names.
-        let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
-        let part = selected_part(file, node, &selector)?;
+        let part = selected_part(file, node, selector)?;
         let values = if part.has_variable_length() {
-            Some(file.variable_length_part_content(node.id, &selector, &part)?)
+            Some(file.variable_length_part_content(node.id, selector, &part)?)
         } else {
             None
         };
@@ -219,14 +264,4 @@ pub(crate) fn selected_part(file: &FileState, node: &Node, selector: &[u8]) -> R
     // damaged.
     selector.select(&array.datatype, &array.shape)?;
     ArrayPart::new(file.reader(node.id, array)?, &selector)
-}
-
-/// Returns the reason why the shown `selector` is invalid for the object `node`, or `None` if it is
-/// valid.
-fn invalid_selector_reason(node: &Node, selector: &[u8]) -> Option<String> {
-    let Some(array) = node.array() else {
-        return Some("a selector needs an array, and this object is not an array".to_owned());
-    };
-    let selector = name::unescape(selector, false)?;
-    selector::fault::explain(&selector, &array.datatype, &array.shape)
 }

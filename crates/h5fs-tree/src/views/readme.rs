@@ -26,6 +26,8 @@ group, as in the mount:
 const SELECTORS: &str = "
 A selector in brackets after the name of a dataset reads a part, with NumPy's rules:
     temperature[0:10]    temperature[3,::2]    csv/table[name].csv    png/image[7].png
+Named dimensions select by their coordinates, as xarray's .sel does, or by position:
+    temperature[time=2020-03,latitude=~60]    temperature[longitude=10:20,time@-1]
 
 The commands h5fs ls and h5fs cat read the same names without a mount. The manual page is
 h5fs-views(7).

@@ -69,14 +69,17 @@ impl SelectionDirectory for ViewSelections<'_> {
         selection::linked_object(self.target, shown)
     }
 
+    fn shows_padded_variables(&self) -> bool {
+        self.form.shows_padded_variable
+    }
+
     /// Opens elements of an array. In a tree with pages or tables, the selector may also select
     /// pages or rows of a group.
     fn open_part(&self, place: &LinkedObject, selector: &[u8]) -> Result<Box<dyn View>> {
         let (file, node, form) = (&place.file, &*place.node, self.form);
         let is_of_group = node.array().is_none();
         if form.has_parts && !is_of_group {
-            let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
-            return (form.open)(&ViewSubject::for_part(file, node, form, &selector));
+            return (form.open)(&ViewSubject::for_part(file, node, form, selector));
         }
         if form.has_pages || form.has_rows && is_of_group {
             let location = HtmlPageLocation::new(self.target.mount, file, node, None);
@@ -176,7 +179,7 @@ fn reopen(target: &TargetInode<'_>) -> Result<SelectionView> {
     }
 }
 
-/// Opens the part of an array that the shown `selector` names, as a file of the form `form`.
+/// Opens the part of an array that `selector` names by positions, as a file of the form `form`.
 ///
 /// # Errors
 /// `NotFound` if the selector does not fit the array.
@@ -193,18 +196,16 @@ pub(crate) fn open_selected(
     };
     let meant = form.intended_node(file, node)?;
     let node = padded.as_deref().or(meant.as_deref()).unwrap_or(node);
-    // The names of fields are escaped like other names.
-    let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
-    let part = selected_part(file, node, &selector)?;
+    let part = selected_part(file, node, selector)?;
     let values = match part.has_variable_length() {
         true if padded.is_some() => {
             let whole = part.variable_length_values(Arc::clone(&file.container))?;
             Some(Arc::new(whole))
         }
-        true => Some(file.variable_length_part_content(node.id, &selector, &part)?),
+        true => Some(file.variable_length_part_content(node.id, selector, &part)?),
         false => None,
     };
-    let subject = ViewSubject::for_part(file, node, form, &selector);
+    let subject = ViewSubject::for_part(file, node, form, selector);
     let view = form.open_elements.ok_or(Error::NotFound)?;
     view(&subject, part.into_elements(values)?)?.ok_or(Error::NotFound)
 }
