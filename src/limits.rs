@@ -13,6 +13,10 @@ pub use h5fs_tree::limits::*;
 /// decoding chunks again, up to a quarter of the machine's memory within these bounds.
 pub const CACHE_MOST: std::ops::RangeInclusive<u64> = (64 << 20)..=(1 << 30);
 
+/// Maximum names of a directory among which a command searches the name that was meant by one that
+/// does not exist.
+pub const HINT_NAMES: usize = 4096;
+
 /// Maximum threads that serve requests.
 pub const THREADS: usize = 256;
 

@@ -15,6 +15,7 @@ pub(in crate::cli) mod combined_output;
 pub(in crate::cli) mod command_source;
 pub(in crate::cli) mod data_files;
 pub(in crate::cli) mod glob;
+pub(in crate::cli) mod hints;
 pub(in crate::cli) mod joined_names;
 pub(in crate::cli) mod list;
 pub(in crate::cli) mod listed_json;
@@ -47,6 +48,7 @@ use crate::cli::inspect::combined_output::OutputLayout;
 use crate::cli::inspect::command_source::{CommandResult, CommandSource, CommandStop, PIECE};
 use crate::cli::inspect::data_files::DataFiles;
 use crate::cli::inspect::glob::expand_pattern;
+use crate::cli::inspect::hints::suggest_path;
 use crate::cli::inspect::named_sources::NamedSources;
 use crate::cli::inspect::parallel::ChildArguments;
 use crate::cli::mount::handover;
@@ -317,7 +319,7 @@ fn copy_files(source: CommandSource<'_>, paths: &[OsString]) -> CommandResult<bo
         for path in found {
             match copy_file(tree.requests(), &path, &mut output) {
                 Err(CommandStop::Failed(error)) => {
-                    print_file_error(&path, &error);
+                    print_file_error(&path, &suggest_path(tree.requests(), &path, error));
                     is_whole = false;
                 }
                 other => other?,

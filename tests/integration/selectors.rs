@@ -176,3 +176,35 @@ fn cat_explains_selectors_by_value() {
         assert!(line.contains(reason), "{path}: {line}");
     }
 }
+
+#[test]
+fn cat_and_ls_suggest_the_path_that_was_meant() {
+    let (_directory, main) = written("labels.py");
+    let last_line = |command: &str, path: &str| {
+        let mut command = h5fs([command]);
+        let refused = run(command.arg(&main).arg(path), SOON);
+        assert!(!refused.status.success(), "{path}");
+        refused.one_line().to_owned()
+    };
+    for (path, meant) in [
+        ("tmep", "temp"),
+        ("latitud", "latitude"),
+        ("csv/temp.csv", ".h5fs/csv/temp.csv"),
+        ("csv/temp", ".h5fs/csv/temp.csv"),
+        (".h5fs/csv/temp", ".h5fs/csv/temp.csv"),
+        (
+            ".h5fs/parqet/latitud.parquet",
+            ".h5fs/parquet/latitude.parquet",
+        ),
+    ] {
+        for command in ["cat", "ls"] {
+            let line = last_line(command, path);
+            let hint = format!("{path}: no such name; did you mean {meant}?");
+            assert!(line.ends_with(&hint), "{command}: {line}");
+        }
+    }
+    for path in ["nothing", "t", "temp/temp", ".h5fs/csv/nothing.csv"] {
+        let line = last_line("cat", path);
+        assert!(!line.contains("did you mean"), "{line}");
+    }
+}

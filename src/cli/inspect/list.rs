@@ -20,6 +20,7 @@ use crate::cli::args::ListFormat;
 use crate::cli::inspect::columns::{self, Cells, ColumnWidths};
 use crate::cli::inspect::command_source::{self, CommandResult, CommandSource};
 use crate::cli::inspect::glob::expand_pattern;
+use crate::cli::inspect::hints::suggest_path;
 use crate::cli::inspect::listed_json::JsonEntry;
 use crate::cli::inspect::walk::{DirectoryNames, NamedInode, join};
 use crate::cli::text::error_message::{message_about, print_error, print_file_error};
@@ -158,7 +159,7 @@ impl ListWriter<'_> {
         let found = match self.find(path) {
             Ok(found) => found,
             Err(error) => {
-                self.report_failure(path, &error);
+                self.report_failure(path, &suggest_path(self.tree, path, error));
                 return Ok(None);
             }
         };
