@@ -316,6 +316,12 @@ pub(crate) struct ListFormat {
     /// Write an array of JSON with an object for each entry
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write everything below a directory as a tree, with types and shapes
+    #[arg(long, conflicts_with_all = ["long", "recursive", "directory", "all", "json", "human_readable"])]
+    pub(crate) tree: bool,
+    /// With --tree: also write the attributes
+    #[arg(long, requires = "tree")]
+    pub(crate) attributes: bool,
     /// Format the output for a terminal, although it goes to the process that prints it there
     #[arg(long, hide = true)]
     pub(crate) terminal: bool,
@@ -337,6 +343,8 @@ impl ListFormat {
             (self.human_readable, "--human-readable"),
             (self.slash, "--slash"),
             (self.json, "--json"),
+            (self.tree, "--tree"),
+            (self.attributes, "--attributes"),
             (terminal, "--terminal"),
         ];
         flags.into_iter().filter(|flag| flag.0).map(|flag| flag.1)

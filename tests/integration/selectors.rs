@@ -208,3 +208,23 @@ fn cat_and_ls_suggest_the_path_that_was_meant() {
         assert!(!line.contains("did you mean"), "{line}");
     }
 }
+
+#[test]
+fn ls_draws_a_tree_with_types_and_shapes() {
+    let (directory, _) = written("labels.py");
+    let tree = |flags: &[&str]| {
+        let mut command = h5fs(["ls", "--tree"]);
+        command.args(flags).arg(directory.path().join("runs/0.h5"));
+        run(&mut command, SOON).success().text()
+    };
+    assert_eq!(tree(&[]), "/\n├─ time  float64 [30]\n└─ v  int32 [30]\n");
+    let with_attributes = tree(&["--attributes"]);
+    assert!(
+        with_attributes.contains("\n│  @units = hours since 2021-01-01\n"),
+        "{with_attributes}"
+    );
+    assert!(
+        with_attributes.contains("\n   @DIMENSION_LIST = "),
+        "{with_attributes}"
+    );
+}

@@ -8,6 +8,8 @@
 //! listed or read is reported on standard error, after the lines that precede it. A recursive
 //! listing also shows its progress there.
 
+mod tree;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -141,15 +143,24 @@ impl ListWriter<'_> {
             }
         }
         for directory in directories {
-            self.list_directories(directory, true)?;
+            self.list_content(directory, true)?;
         }
         Ok(())
     }
 
     fn list_path(&mut self, path: &[u8]) -> CommandResult<()> {
         match self.write_entry(path)? {
-            Some(directory) => self.list_directories(directory, self.format.recursive),
+            Some(directory) => self.list_content(directory, self.format.recursive),
             None => Ok(()),
+        }
+    }
+
+    /// Lists the content of a directory, as a tree if the format says so.
+    fn list_content(&mut self, directory: PendingDirectory, with_name: bool) -> CommandResult<()> {
+        if self.format.tree {
+            self.write_tree(directory)
+        } else {
+            self.list_directories(directory, with_name)
         }
     }
 
