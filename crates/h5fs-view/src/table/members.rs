@@ -1,6 +1,6 @@
 //! The table of a group without a convention: those of its one-dimensional arrays that have the
-//! most frequent length. Two-dimensional arrays with as many rows, and with few values in each, are
-//! several columns of this table: `U[0]`, `U[1]` …
+//! most frequent length. Two-dimensional arrays with as many rows, and with few values in each that
+//! have no dimension scale, are several columns of this table: `U[0]`, `U[1]` …
 //!
 //! If arrays have dimension scales, as netCDF variables do, the arrays with the same scale form the
 //! table. The scale itself, as their coordinate, is the first column. A netCDF dimension without
@@ -174,11 +174,15 @@ fn row_shape(group: &Group<'_>, node: &Node) -> Result<Option<(RowDimension, boo
     }
     let container = group.container;
     if is_scale(container, node.id)? {
-        let has_values = !is_only_dimension(container, node.id)?;
+        let is_column = !is_wide && !is_only_dimension(container, node.id)?;
         let scale = Some(node.id);
-        return Ok(has_values.then_some((RowDimension { count, scale }, is_wide)));
+        return Ok(is_column.then_some((RowDimension { count, scale }, is_wide)));
     }
     let scales = scales_from_list(container, node.id)?;
     let scale = scales.first().copied().flatten();
+    // The values of a row that have coordinates of their own are no columns.
+    if scales.get(1).is_some_and(Option::is_some) {
+        return Ok(None);
+    }
     Ok(Some((RowDimension { count, scale }, is_wide)))
 }
