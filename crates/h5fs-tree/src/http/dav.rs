@@ -83,6 +83,9 @@ impl RequestedProperties {
             match event {
                 Event::Start(element) => {
                     let name = element.local_name().as_ref().to_owned();
+                    if !is_xml_name(&name) {
+                        return Err(invalid(()));
+                    }
                     let namespace = match namespace {
                         ResolveResult::Bound(namespace) => namespace.as_ref().to_owned(),
                         ResolveResult::Unbound => String::new(),
@@ -115,6 +118,12 @@ impl RequestedProperties {
         }
         Ok(found.unwrap_or(RequestedProperties::Listed(names)))
     }
+}
+
+/// Returns whether a name can be written as the name of an element.
+fn is_xml_name(name: &str) -> bool {
+    let is_of_name = |c: char| c.is_alphanumeric() || "._-".contains(c);
+    name.chars().all(is_of_name) && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
 /// The beginning of a response with the properties of several files.
@@ -253,6 +262,64 @@ mod tests {
                 Err(400),
                 "{body}"
             );
+        }
+    }
+
+    /// Parts of bodies, which random bodies consist of.
+    const PARTS: &[&str] = &[
+        "<propfind xmlns='DAV:'>",
+        "</propfind>",
+        "<prop>",
+        "</prop>",
+        "<displayname/>",
+        "<allprop/>",
+        "<x:y xmlns:x='&lt;\"&gt;'/>",
+        "<x:y/>",
+        "<a&b/>",
+        "<a\"b/>",
+        "<1/>",
+        "<!-- -- -->",
+        "<![CDATA[",
+        "]]>",
+        "<?x?>",
+        "&#0;",
+        "&amp;",
+        "<",
+        ">",
+        "\0",
+        "\u{fffe}",
+    ];
+
+    proptest::proptest! {
+        /// The answer to any body is XML, and names no more properties than the limit.
+        #[test]
+        fn any_body_has_an_answer_in_xml(
+            parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..12),
+            is_whole in proptest::bool::ANY,
+        ) {
+            let body = parts.concat();
+            let body = if is_whole {
+                format!("<propfind xmlns='DAV:'><prop>{body}</prop></propfind>")
+            } else {
+                body
+            };
+            if let Ok(requested) = RequestedProperties::parse(body.as_bytes()) {
+                let entry = DavEntry {
+                    href: "/a",
+                    name: b"<&\0",
+                    kind: FileKind::File,
+                    size: None,
+                    modified: None,
+                };
+                let mut text = BEGINNING.to_owned();
+                write_properties(&entry, &requested, &mut text);
+                text.push_str(END);
+                let mut reader = NsReader::from_str(&text);
+                while reader.read_resolved_event().expect("XML").1 != Event::Eof {}
+                if let RequestedProperties::Listed(names) = requested {
+                    proptest::prop_assert!(names.len() <= limits::DAV_PROPERTIES);
+                }
+            }
         }
     }
 
