@@ -63,9 +63,10 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
 }
 
 fn source(path: &str) -> PathBuf {
-    match path.starts_with("crates/") {
-        true => in_repository(path),
-        false => in_repository("crates/h5fs-reader/src").join(path),
+    if path.starts_with("crates/") {
+        in_repository(path)
+    } else {
+        in_repository("crates/h5fs-reader/src").join(path)
     }
 }
 
@@ -128,11 +129,12 @@ fn tests_and_fixtures_of_sections_exist() {
                 assert!(is_read && has_fixture(name), "{place}");
             } else {
                 let (path, test) = name.rsplit_once("::").expect(&place);
-                let file = match path.ends_with(".rs") {
-                    true => source(path),
-                    false => in_repository("tests/integration")
+                let file = if path.ends_with(".rs") {
+                    source(path)
+                } else {
+                    in_repository("tests/integration")
                         .join(path.replace("::", "/"))
-                        .with_extension("rs"),
+                        .with_extension("rs")
                 };
                 assert!(has_test(&read(&file), test), "{place}");
             }

@@ -12,7 +12,7 @@ use h5fs_conventions::dimensions::{
     ancestor_groups, is_only_dimension, parent_path, scale_from_list,
 };
 use h5fs_conventions::packing::Packing;
-use h5fs_conventions::stored_type::StoredType;
+use h5fs_conventions::stored_type::{ExactNumber, StoredType};
 use h5fs_reader::array::{CancelToken, Engine, Reader};
 use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::attribute_value::attribute_text;
@@ -268,7 +268,7 @@ fn read_values(
     let bytes = elements.read(0, count, cancel)?;
     let numbers = bytes.chunks_exact(size);
     Ok(numbers
-        .map(|element| packing.decode_number(element).map(|number| number.as_f64()))
+        .map(|element| packing.decode_number(element).map(ExactNumber::as_f64))
         .collect())
 }
 
