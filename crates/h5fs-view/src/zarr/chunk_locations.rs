@@ -216,12 +216,18 @@ fn stored_chunks(
     let Some(chunked) = array.stored_grid().filter(|chunked| own(&chunked.source)) else {
         return Ok(None);
     };
+    let counts: Vec<u64> = array.chunk_counts().collect();
     let (mut count, mut can_refer) = (0, true);
-    chunked.index.walk(budget, &mut |_, chunk| {
+    chunked.index.walk(budget, &mut |indices, chunk| {
         count += 1;
+        let is_in_grid = indices
+            .iter()
+            .zip(&counts)
+            .all(|(index, count)| index < count);
         let end = Extent::checked(chunk.offset, chunk.length);
         let is_within = end.is_some_and(|extent| extent.is_within(chunked.source.length()));
-        can_refer = chunk.filter_mask == 0
+        can_refer = is_in_grid
+            && chunk.filter_mask == 0
             && chunk.offset >= chunked.min_offset
             && is_within
             && count <= max_chunks;
@@ -231,7 +237,7 @@ fn stored_chunks(
             ControlFlow::Break(())
         }
     })?;
-    let grid_chunks = array.chunk_counts().fold(1, u64::saturating_mul);
+    let grid_chunks = counts.into_iter().fold(1, u64::saturating_mul);
     can_refer &= count == grid_chunks || has_uniform_fill(array);
     Ok(can_refer.then(|| LocationKind::Stored(Arc::clone(&array.array), count)))
 }
