@@ -167,7 +167,10 @@ class References:
         return f"{name}/.zarray" in self.document["refs"]
 
     def read(self, _, name):
-        return zarr.open_array(self.store, path=name, mode="r")[...]
+        read = np.asarray(zarr.open_array(self.store, path=name, mode="r")[...])
+        # References keep the byte order of the file.
+        is_number = read.dtype.kind in "iufc"
+        return read.astype(read.dtype.newbyteorder("=")) if is_number else read
 
 
 def rows(path, views):
