@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5fs_conventions::dimensions::{self, last_name};
 use h5fs_conventions::selected_part::SelectedPart;
-use h5fs_reader::error::Result;
+use h5fs_reader::error::{Result, ignore_permanent};
 use h5fs_reader::model::{Array, Container, Node, NodeId, NodeKind};
 use h5fs_view::hdf5_file::{ArrayOpener, Hdf5File, Hdf5Plan, Hdf5Source, RootGroup};
 use h5fs_view::view::View;
@@ -97,7 +97,8 @@ fn needed_objects(subject: &ViewSubject<'_>, node: &Node) -> Result<Vec<NodeId>>
     let mut needed: Vec<NodeId> = scales.into_iter().flatten().collect();
     for variable in named {
         needed.push(variable.node);
-        let own = dimensions::scales_from_list(&*subject.file.container, variable.node)?;
+        let own = dimensions::scales_from_list(&*subject.file.container, variable.node);
+        let own = ignore_permanent(own)?.unwrap_or_default();
         needed.extend(own.into_iter().flatten());
     }
     Ok(needed)

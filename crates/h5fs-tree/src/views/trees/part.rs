@@ -1,5 +1,6 @@
 //! The part of an array that a file in a tree of views shows, as a container of its own.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use h5fs_conventions::dimensions;
@@ -87,7 +88,8 @@ pub(super) struct NamedVariable {
 
 /// Returns the variables that describe the array of `node` and that attributes name (CF
 /// conventions, sections 5 and 7.1): the bounds of its dimension scales, and its coordinates. For a
-/// part of an array, returns only coordinates without a dimension or along one dimension.
+/// part of an array, returns only coordinates without a dimension or along one dimension. A damaged
+/// attribute names nothing.
 pub(super) fn named_variables(
     subject: &ViewSubject<'_>,
     node: &Node,
@@ -98,7 +100,8 @@ pub(super) fn named_variables(
     let mut found: Vec<NamedVariable> = Vec::new();
     for (dimension, scale) in scales.iter().enumerate() {
         let Some(scale) = *scale else { continue };
-        let Some(name) = attribute_text(container, scale, b"bounds")? else {
+        let bounds = attribute_text(container, scale, b"bounds");
+        let Some(name) = ignore_permanent(bounds)?.flatten() else {
             continue;
         };
         let path = subject.file.path_index().checked_path(scale)?;
@@ -112,7 +115,8 @@ pub(super) fn named_variables(
             dimension: Some(dimension),
         }));
     }
-    let names = attribute_text(container, node.id, b"coordinates")?.unwrap_or_default();
+    let names = attribute_text(container, node.id, b"coordinates");
+    let names = ignore_permanent(names)?.flatten().unwrap_or_default();
     let names = names.split(u8::is_ascii_whitespace);
     for name in names
         .filter(|name| !name.is_empty())
@@ -126,7 +130,8 @@ pub(super) fn named_variables(
             .array()
             .map_or(0, |array| array.shape.dims().len());
         let dimension = if rank == 1 {
-            let own = dimensions::scale_from_list(container, coordinate.id, 0)?;
+            let own = dimensions::scale_from_list(container, coordinate.id, 0);
+            let own = ignore_permanent(own)?.flatten();
             own.and_then(|own| scales.iter().position(|scale| *scale == Some(own)))
         } else {
             None
@@ -138,7 +143,10 @@ pub(super) fn named_variables(
             });
         }
     }
-    found.retain(|variable| variable.node != node.id && !scales.contains(&Some(variable.node)));
+    // A variable that is named twice follows the dimension that names it first.
+    let mut named = HashSet::from([node.id]);
+    named.extend(scales.iter().flatten());
+    found.retain(|variable| named.insert(variable.node));
     Ok(found)
 }
 
