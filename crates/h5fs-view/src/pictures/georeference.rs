@@ -100,11 +100,10 @@ impl GeoReference {
     }
 
     /// Reads the grid of the part that `selector` picks from the array `node` at `path`. An empty
-    /// selector picks the whole array. Returns `None` if rows and columns are no regular grid, or if
-    /// a coordinate is damaged.
+    /// selector picks the whole array. Returns `None` if rows and columns are no regular grid.
     ///
     /// # Errors
-    /// Fails if the coordinates cannot be read now, or if another attribute is damaged.
+    /// Fails if a coordinate or an attribute cannot be read.
     pub fn read(
         (container, engine): (&dyn Container, &Arc<Engine>),
         node: &Node,
@@ -122,17 +121,19 @@ impl GeoReference {
             return Ok(None);
         };
         let mapping = grid_mapping(container, node.id, path)?;
-        let axes = scales.map(|scale| read_axis(container, engine, scale, cancel));
+        let axes = [
+            read_axis(container, engine, scales[0], cancel)?,
+            read_axis(container, engine, scales[1], cancel)?,
+        ];
         let (own_rows, own_columns, kind) = match axes {
             [
-                Ok(Some((rows, AxisKind::Latitude))),
-                Ok(Some((columns, AxisKind::Longitude))),
+                Some((rows, AxisKind::Latitude)),
+                Some((columns, AxisKind::Longitude)),
             ] => (rows, columns, AxisKind::Latitude),
             [
-                Ok(Some((rows, AxisKind::Projection))),
-                Ok(Some((columns, AxisKind::Projection))),
+                Some((rows, AxisKind::Projection)),
+                Some((columns, AxisKind::Projection)),
             ] => (rows, columns, AxisKind::Projection),
-            [Err(error), _] | [_, Err(error)] if error.is_transient() => return Err(error),
             _ => match transform_of_mapping(container, mapping, &scales)? {
                 Some((rows, columns)) => (rows, columns, AxisKind::Projection),
                 None => return Ok(None),
